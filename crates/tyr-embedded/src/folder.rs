@@ -109,6 +109,7 @@ fn tidy(inner: &Inner, now_us: u64) {
     // What is left is removed at the next tick; an error shows up in the next fold.
     let _ = inner.store.base().remove_some_dropped(DROPPED_PER_TICK);
     let _ = inner.store.base().release_some(DROPPED_PER_TICK);
+    let _ = inner.store.base().give_pages_back();
 }
 
 fn shrink(inner: &Inner) {

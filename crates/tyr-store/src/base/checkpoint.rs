@@ -9,13 +9,12 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use tyr_types::{Error, ErrorKind, ExtentRef, Result};
 
 use super::dead::bury;
-use super::fold::{Fold, put_page_files};
+use super::fold::Fold;
 use super::types::Checkpoint;
 use super::{Base, key, record};
 use crate::disk::{self, Disk, OpenMode};
@@ -32,10 +31,6 @@ const RECORD_LEN: usize = 4 + 1 + 8 + key::TIMESTAMP_LEN + 8 + 4;
 
 /// Entries that are forgotten in one batch.
 const FORGET_AT_ONCE: usize = 4096;
-
-/// Lists of pages, each of a batch, that are given back together: those that lie side by side go
-/// with one call.
-const LISTS_AT_ONCE: usize = 64;
 
 /// What the file says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,7 +135,7 @@ impl Base {
     /// `Unavailable` when the disk refuses. [`Base::last_checkpoint`] tells whether the record was
     /// written; if so, only space was not given back, and the next checkpoint tries again.
     pub fn checkpoint(&self, at: Checkpoint, kept: &BTreeSet<ExtentRef>) -> Result<()> {
-        let _alone = self.changing.lock();
+        let alone = self.changing.lock();
         let before = self.last_checkpoint();
         // The log below the last one is gone: a replay from there would not find its records.
         assert!(before.sequence <= at.sequence, "a checkpoint at {at:?} after one at {before:?}");
@@ -148,7 +143,11 @@ impl Base {
         self.record(at)?;
         self.forget_tombstones(at)?;
         self.free_dead(kept)?;
-        self.free_dead_pages()
+        self.free_pages.note_checkpoint();
+        drop(alone);
+        // Where there is little room, it is there when the checkpoint is.
+        while self.is_short_of_room() && self.give_pages_back()? {}
+        Ok(())
     }
 
     /// The checkpoint that a replay of the log begins with.
@@ -168,6 +167,7 @@ impl Base {
         let batch = self.index.last_batch();
         self.index.sync()?;
         CheckpointRecord { checkpoint, batch }.write(&*self.disk)?;
+        self.free_pages.settle();
         *self.checkpoint.lock() = checkpoint;
         Ok(())
     }
@@ -249,47 +249,6 @@ impl Base {
                 return result;
             }
         }
-    }
-
-    /// Gives pages back that no segment refers to, and files that have no page left. All of them
-    /// were noted in a batch that is synced.
-    fn free_dead_pages(&self) -> Result<()> {
-        let end = key::behind(key::DEAD_PAGES).expect("the prefix is not the last");
-        loop {
-            // What lies before was removed: looking through that again takes longer each time.
-            let from = key::dead_pages(self.pages_freed_to.load(Ordering::Relaxed));
-            let lists = self.some_of_meta(&from, &end, LISTS_AT_ONCE)?;
-            let is_all = lists.len() < LISTS_AT_ONCE;
-            let mut batch = IndexBatch::new();
-            let (mut spans, mut last) = (Vec::new(), 0);
-            for (key, value) in lists {
-                last = key::dead_pages_batch(&key).unwrap_or(last);
-                spans.extend(record::decode_dead_pages(&value).ok_or_else(|| {
-                    let key = key.escape_ascii();
-                    Error::corrupt(format!("index table meta, key \"{key}\": no pages"))
-                })?);
-                batch.remove(Table::Meta, key);
-            }
-            if !batch.is_empty() {
-                let files = self.pages.free(spans)?;
-                put_page_files(&mut batch, &files);
-                self.index.commit(batch)?;
-                self.pages.settle(files);
-                self.pages_freed_to.store(last + 1, Ordering::Relaxed);
-            }
-            if is_all {
-                break;
-            }
-        }
-        let spent = self.pages.remove_spent()?;
-        if spent.is_empty() {
-            return Ok(());
-        }
-        let mut batch = IndexBatch::new();
-        spent.iter().for_each(|number| batch.remove(Table::Meta, key::page_file(*number)));
-        self.index.commit(batch)?;
-        self.pages.forget(&spent);
-        Ok(())
     }
 
     fn dead_extent(&self, key: &[u8], value: &[u8]) -> Result<ExtentRef> {

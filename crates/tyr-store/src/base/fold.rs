@@ -9,6 +9,7 @@ use tyr_types::{BlobName, ByteRange, Error, ExtentRef, KeyspaceId, Result, Times
 
 use super::dead::bury;
 use super::draft::Draft;
+use super::free_pages::put_dead_pages;
 use super::kept::{Held, Shown, put_held};
 use super::key;
 use super::record::{self, BlobEntry};
@@ -22,10 +23,6 @@ pub(super) const CONTENT_LEN_MAX: u64 = 1 << 10;
 
 /// Bytes of changes after which a batch is committed. A single blob's changes may be more.
 pub(super) const BATCH_LEN: usize = 4 << 20;
-
-/// What must be free for small pieces to go to pages: as much as a fold brings. Below that they go
-/// to the index, for which space is kept: what makes room must never need some.
-const PAGE_ROOM_MIN: u64 = 128 << 20;
 
 const _: () = assert!(CONTENT_LEN_MAX <= super::segments::BLOCK_SIZE, "it may become a segment");
 
@@ -56,8 +53,8 @@ impl<'a> Fold<'a> {
     pub fn new(base: &'a Base) -> Self {
         // What a fold before wrote that failed is written over.
         base.pages.rewind();
-        let has_room = || base.disk.room().is_ok_and(|room| room >= PAGE_ROOM_MIN);
-        let writes_pages = base.writes_pages.load(Ordering::Relaxed) && has_room();
+        base.free_pages.rewind();
+        let writes_pages = base.writes_pages.load(Ordering::Relaxed) && !base.is_short_of_room();
         Self {
             base,
             changes: Changes::default(),
@@ -91,16 +88,18 @@ impl<'a> Fold<'a> {
         for (at, held) in &self.held {
             put_held(&mut batch, *at, *held);
         }
-        if !grown.is_empty() {
+        let lost = self.base.free_pages.put_taken(&mut batch);
+        let mut files = self.base.pages.without(&lost)?;
+        for (number, end) in grown {
             self.base.raise_format(&mut batch, FORMAT_WITH_PAGES);
+            files.entry(number).or_insert_with(|| self.base.pages.known(number)).end = end;
         }
-        put_page_files(&mut batch, &grown);
-        if !dead_pages.is_empty() {
-            let key = key::dead_pages(self.base.index.last_batch() + 1);
-            batch.put(Table::Meta, key, record::encode_dead_pages(&dead_pages));
-        }
+        put_page_files(&mut batch, &files);
+        let number = self.base.index.last_batch() + 1;
+        let dead = put_dead_pages(&mut batch, number, dead_pages);
         self.base.index.commit(batch)?;
-        self.base.pages.settle(grown);
+        self.base.pages.settle(files);
+        self.base.free_pages.commit(dead);
         self.base.note_held(std::mem::take(&mut self.held));
         self.base.totals.lock().append(&mut self.totals);
         self.blobs.clear();

@@ -203,15 +203,13 @@ pub(super) fn page_file_number(key: &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(number.try_into().ok()?))
 }
 
-/// The key of the pages that a batch let go of.
-pub(super) fn dead_pages(batch: u64) -> Vec<u8> {
-    [DEAD_PAGES, &batch.to_be_bytes()].concat()
-}
-
-/// The batch in such a key.
-pub(super) fn dead_pages_batch(key: &[u8]) -> Option<u64> {
-    let batch = key.strip_prefix(DEAD_PAGES)?;
-    Some(u64::from_be_bytes(batch.try_into().ok()?))
+/// The key of a list of pages that a batch let go of: its first one has no number.
+pub(super) fn dead_pages(batch: u64, list: u32) -> Vec<u8> {
+    let mut key = [DEAD_PAGES, &batch.to_be_bytes()].concat();
+    if list > 0 {
+        key.extend_from_slice(&list.to_be_bytes());
+    }
+    key
 }
 
 /// The key of a tombstone's grave.
@@ -297,12 +295,11 @@ mod tests {
         assert_eq!(extent_place(DEAD, &extent(DEAD, 3, 4096)), Some((3, 4096)));
         assert_eq!(number(TOTALS, &numbered(TOTALS, KeyspaceId(9))), Some(KeyspaceId(9)));
         assert_eq!(page_file_number(&page_file(9)), Some(9));
-        assert_eq!(dead_pages_batch(&dead_pages(9)), Some(9));
+        assert!(dead_pages(9, 0) < dead_pages(9, 1) && dead_pages(9, 256) < dead_pages(10, 0));
         for bad in [b"".as_slice(), b"g", b"d1234567890", b"t123", b"\0\0\0\x01"] {
             assert_eq!(extent_place(DEAD, bad), None);
             assert_eq!(grave_parts(bad), None);
             assert_eq!(page_file_number(bad), None);
-            assert_eq!(dead_pages_batch(bad), None);
             assert_eq!(number(TOTALS, bad), None);
             assert_eq!(segment(bad), None);
         }

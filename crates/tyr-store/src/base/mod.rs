@@ -11,7 +11,8 @@
 //!
 //! Only folds change the base: [`types`] says what they are given, [`fold`] puts them into batches,
 //! [`draft`] works out one blob's segments, [`segments`] finds and reads them, [`dead`] notes what
-//! dies, [`checkpoint`] makes it all durable and frees that, [`keyspaces`] are the names above,
+//! dies, [`checkpoint`] makes it all durable and frees that, [`free_pages`] are written again or
+//! given back, [`keyspaces`] are the names above,
 //! [`kept`] what stays of earlier moments; [`metadata`] is kept beside all that.
 //! [`key`] and [`record`] are the bytes. The base knows nothing of the log's content, of versions
 //! in memory, or of who reads which version: whoever folds says what may be forgotten.
@@ -25,6 +26,7 @@ mod checkpoint;
 mod dead;
 mod draft;
 mod fold;
+mod free_pages;
 mod kept;
 mod key;
 mod keyspaces;
@@ -38,7 +40,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
@@ -52,6 +54,7 @@ pub use types::{BlobBase, BlobChange, Checkpoint, PieceData, Totals};
 
 use self::checkpoint::CheckpointRecord;
 use self::fold::Fold;
+use self::free_pages::FreePages;
 use self::kept::Kept;
 use self::record::{BlobEntry, ExtentEntry, KeyspaceEntry};
 use crate::disk::Disk;
@@ -93,8 +96,9 @@ pub struct Base {
     pages: Pages,
     /// Whether small pieces may go to pages.
     writes_pages: AtomicBool,
-    /// Pages that batches below this one let go of were given back.
-    pages_freed_to: AtomicU64,
+    free_pages: FreePages,
+    /// Held by whoever gives pages back. Locked before `changing`.
+    giving: Mutex<()>,
     disk: Arc<dyn Disk>,
     /// Held by whoever changes the base.
     changing: Mutex<()>,
@@ -143,13 +147,15 @@ impl Base {
         let (keyspaces, totals) = keyspaces::load(&*index)?;
         let kept = Kept::load(&*index)?;
         let pages = Pages::new(Arc::clone(&disk), page_files(&*index)?);
+        let free_pages = FreePages::load(&*index)?;
         let last_file = extents.files()?.last().map_or(0, |file| file.number);
         Ok(Self {
             index,
             extents,
             pages,
             writes_pages: AtomicBool::new(true),
-            pages_freed_to: AtomicU64::new(0),
+            free_pages,
+            giving: Mutex::new(()),
             disk,
             changing: Mutex::new(()),
             moving: RwLock::new(()),

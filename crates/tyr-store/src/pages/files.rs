@@ -122,11 +122,14 @@ impl Files {
         Ok(())
     }
 
-    /// Writes whole pages from `first` on; durable after [`Files::sync`].
-    pub fn write(&self, number: u32, first: u32, bytes: &[u8]) -> Result<()> {
+    /// Writes whole pages from `first` on, new ones at the end or others; durable after
+    /// [`Files::sync`].
+    pub fn write(&self, number: u32, first: u32, bytes: &[u8], is_new: bool) -> Result<()> {
         assert!(first > 0 && bytes.len().is_multiple_of(PAGE_LEN), "whole pages behind the header");
         let file = self.get_or_create(number)?;
-        disk::check_room(&*self.disk, self.path(number), bytes.len() as u64)?;
+        if is_new {
+            disk::check_room(&*self.disk, self.path(number), bytes.len() as u64)?;
+        }
         file.write_at(bytes, position(first)).map_err(self.refused(number))
     }
 

@@ -1,23 +1,24 @@
 //! What is written here and there in blobs, in pages of 4096 bytes.
 //!
 //! ```text
-//! pages/00000001.pag   | header | page | page |  hole  | page | page | ...     full
-//! pages/00000002.pag   | header | page | page | page |   <- the next batch goes here
+//! pages/00000001.pag   | header | page | page | free | hole | page | ...     full
+//! pages/00000002.pag   | header | page | free | page |   <- goes on here when none is free
 //! ```
 //!
-//! A fold writes what changed of a blob's page to a new place at the end of the last file, many
-//! pages at once, and the index refers to it from then on. The page of before is given back after
-//! the next checkpoint: punched out, and a file with it once it has no page left. So a small write
-//! costs its log record and one page, wherever it goes, and nothing is merged or moved later.
+//! A fold writes what changed of a blob's page to another place, and the index refers to it from
+//! then on. The page of before is free after the next checkpoint: later folds write there, and what
+//! is more than they need is punched out, a file with its last page. So a small write costs its log
+//! record and one page, wherever it goes, and nothing is merged or moved later.
 //!
 //! Which pages of a file are *settled*, and how many of them were given back, stands in the index,
 //! in the batch that refers to the pages: what lies behind was written for a batch that never came
-//! to be, and is written over. [`run`] is how pages are referred to. Who does is the base's affair.
+//! to be, and is written over. [`run`] is how pages are referred to. Who does, and which are free,
+//! is the base's affair.
 
 mod files;
 mod run;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -56,16 +57,21 @@ impl PageFile {
     }
 }
 
-/// Where the next page goes, and what waits to be written there.
+/// Where the next page goes, and what waits to be written.
 struct Tail {
     file: u32,
     next: u32,
-    /// Pages before the next one that are in memory only, at the beginning of the blocks.
-    waiting: u32,
+    /// Pages that are in memory only, side by side, at the beginning of the blocks.
+    waiting: PageSpan,
     blocks: Option<Blocks>,
-    /// Files that were written and are not synced, with the page behind what was written.
-    unsynced: BTreeMap<u32, u32>,
+    /// Files that were written and are not synced.
+    unsynced: BTreeSet<u32>,
+    /// Files that have more pages than the index knows, with the number behind the last.
+    grown: BTreeMap<u32, u32>,
 }
+
+/// No page.
+const NONE: PageSpan = PageSpan { file: 0, first: 0, count: 0 };
 
 /// The page files of a store. Many read; one writes, who folds.
 pub struct Pages {
@@ -78,8 +84,8 @@ pub struct Pages {
 impl Pages {
     /// The page files on `disk`, of which the index says so much.
     pub fn new(disk: Arc<dyn Disk>, settled: BTreeMap<u32, PageFile>) -> Self {
-        let unsynced = BTreeMap::new();
-        let tail = Tail { file: 0, next: 0, waiting: 0, blocks: None, unsynced };
+        let (unsynced, grown) = (BTreeSet::new(), BTreeMap::new());
+        let tail = Tail { file: 0, next: 0, waiting: NONE, blocks: None, unsynced, grown };
         let pages = Self {
             files: Files::new(disk),
             settled: Mutex::new(settled),
@@ -101,72 +107,90 @@ impl Pages {
         let last = self.settled.lock().last_key_value().map(|(number, file)| (*number, file.end));
         let (file, next) = last.unwrap_or((1, PageFile::NEW.end));
         let mut tail = self.tail.lock();
-        (tail.file, tail.next, tail.waiting) = (file, next, 0);
+        (tail.file, tail.next, tail.waiting) = (file, next, NONE);
         tail.unsynced.clear();
+        tail.grown.clear();
     }
 
-    /// Takes bytes in, at most [`RUN_PAGES_MAX`] pages of them. They can be read and are durable
-    /// after the next [`Pages::flush`].
+    /// Takes bytes in, at most [`RUN_PAGES_MAX`] pages of them: to a place that is free and has as
+    /// many, or else behind the last page. They can be read and are durable after the next
+    /// [`Pages::flush`].
     ///
     /// # Errors
     /// `Unavailable` when the disk is full or refuses.
-    pub fn write(&self, bytes: &[u8]) -> Result<PageRun> {
+    pub fn write(&self, bytes: &[u8], place: Option<PageSpan>) -> Result<PageRun> {
         let count = bytes.len().div_ceil(PAGE_LEN);
         assert!((1..=RUN_PAGES_MAX).contains(&count), "{} bytes are no run", bytes.len());
         let mut tail = self.tail.lock();
-        if tail.next + count as u32 > self.file_pages_max {
+        let place = match place {
+            Some(place) => place,
+            None => self.append(&mut tail, count as u32)?,
+        };
+        assert_eq!(place.count as usize, count, "a place of another length");
+        let PageSpan { file, first, count: before } = tail.waiting;
+        let is_next = (file, first + before) == (place.file, place.first);
+        if !is_next || tail.waiting.len() + place.len() > WRITE_LEN_MAX {
             self.write_waiting(&mut tail)?;
-            tail.file = self.files.next_number(tail.file)?;
-            tail.next = PageFile::NEW.end;
-        } else if (tail.waiting as usize + count) * PAGE_LEN > WRITE_LEN_MAX {
-            self.write_waiting(&mut tail)?;
+            tail.waiting = PageSpan { count: 0, ..place };
         }
-        let (file, first) = (tail.file, tail.next);
-        let start = tail.waiting as usize * PAGE_LEN;
+        let start = tail.waiting.len();
         let blocks = tail.blocks.get_or_insert_with(|| Blocks::zeros(WRITE_LEN_MAX));
-        let room = &mut blocks.bytes_mut()[start..start + count * PAGE_LEN];
+        let room = &mut blocks.bytes_mut()[start..start + place.len()];
         room[..bytes.len()].copy_from_slice(bytes);
         room[bytes.len()..].fill(0);
         let mut checksums = [0; RUN_PAGES_MAX];
         for (page, checksum) in room.chunks_exact(PAGE_LEN).zip(&mut checksums) {
             *checksum = run::checksum(page);
         }
-        tail.next += count as u32;
-        tail.waiting += count as u32;
-        let run = PageRun::new(file, first, bytes.len() as u32, &checksums[..count]);
+        tail.waiting.count += place.count;
+        let run = PageRun::new(place.file, place.first, bytes.len() as u32, &checksums[..count]);
         Ok(run.expect("so many pages are a run"))
     }
 
-    /// Writes what waits, if there is something, to the place before the next page.
+    /// Places behind the last page, in a new file if they are too many for the last one.
+    fn append(&self, tail: &mut Tail, count: u32) -> Result<PageSpan> {
+        if tail.next + count > self.file_pages_max {
+            tail.file = self.files.next_number(tail.file)?;
+            tail.next = PageFile::NEW.end;
+        }
+        let place = PageSpan { file: tail.file, first: tail.next, count };
+        tail.next += count;
+        tail.grown.insert(place.file, place.first + count);
+        Ok(place)
+    }
+
+    /// Writes what waits, if there is something.
     fn write_waiting(&self, tail: &mut Tail) -> Result<()> {
-        if tail.waiting == 0 {
+        let PageSpan { file, first, count } = tail.waiting;
+        if count == 0 {
             return Ok(());
         }
-        let first = tail.next - tail.waiting;
-        let len = tail.waiting as usize * PAGE_LEN;
         let blocks = tail.blocks.as_ref().expect("what waits is in them");
-        self.files.write(tail.file, first, &blocks.bytes()[..len])?;
-        tail.waiting = 0;
-        let (file, end) = (tail.file, tail.next);
-        tail.unsynced.insert(file, end);
+        let is_new = tail.grown.get(&file).is_some_and(|end| first + count == *end);
+        self.files.write(file, first, &blocks.bytes()[..tail.waiting.len()], is_new)?;
+        tail.waiting = NONE;
+        tail.unsynced.insert(file);
         Ok(())
     }
 
     /// Makes everything that was taken in durable, and answers the files that have more pages for
-    /// it: the index has to say so in the batch that refers to them.
+    /// it, with the number behind the last: the index has to say so in the batch that refers to
+    /// them.
     ///
     /// # Errors
     /// `Unavailable` when the disk is full or refuses.
-    pub fn flush(&self) -> Result<BTreeMap<u32, PageFile>> {
+    pub fn flush(&self) -> Result<BTreeMap<u32, u32>> {
         let mut tail = self.tail.lock();
         self.write_waiting(&mut tail)?;
-        let mut grown = BTreeMap::new();
-        for (number, end) in std::mem::take(&mut tail.unsynced) {
-            self.files.sync(number)?;
-            let freed = self.settled.lock().get(&number).map_or(0, |file| file.freed);
-            grown.insert(number, PageFile { end, freed });
-        }
-        Ok(grown)
+        std::mem::take(&mut tail.unsynced)
+            .into_iter()
+            .try_for_each(|file| self.files.sync(file))?;
+        Ok(std::mem::take(&mut tail.grown))
+    }
+
+    /// What the index says of a file.
+    pub fn known(&self, number: u32) -> PageFile {
+        self.settled.lock().get(&number).copied().unwrap_or(PageFile::NEW)
     }
 
     /// The index says so now.
@@ -195,21 +219,28 @@ impl Pages {
         Ok(())
     }
 
-    /// Gives pages back; nobody may read them any more. Answers what is to be noted of their
-    /// files; it counts when [`Pages::settle`] is told so. Done again, it does no harm.
+    /// Gives the space of free pages back; nobody may read or write them any more. It counts when
+    /// the index says what [`Pages::without`] answers. Done again, it does no harm.
     ///
     /// # Errors
     /// `Unavailable` when the disk refuses.
-    pub fn free(&self, mut spans: Vec<PageSpan>) -> Result<BTreeMap<u32, PageFile>> {
-        spans.sort_unstable();
-        let (settled, there) = (self.settled.lock().clone(), self.files.numbers()?);
+    pub fn punch(&self, spans: &[PageSpan]) -> Result<()> {
+        self.without(spans)?;
+        let there = self.numbers()?;
+        // Of a file that was lost there is nothing to give back.
+        let mut there = spans.iter().filter(|span| there.binary_search(&span.file).is_ok());
+        there.try_for_each(|span| self.files.punch(span.file, span.first, span.count))
+    }
+
+    /// What is to be noted of the files of pages that are given back; it counts when
+    /// [`Pages::settle`] is told so.
+    ///
+    /// # Errors
+    /// `Corrupt` when there never were such pages.
+    pub fn without(&self, spans: &[PageSpan]) -> Result<BTreeMap<u32, PageFile>> {
+        let settled = self.settled.lock();
         let mut changed = BTreeMap::new();
-        let touch = |left: &PageSpan, right: &PageSpan| {
-            left.file == right.file && left.first + left.count == right.first
-        };
-        for side_by_side in spans.chunk_by(touch) {
-            let PageSpan { file, first, .. } = side_by_side[0];
-            let count = side_by_side.iter().map(|span| span.count).sum();
+        for PageSpan { file, first, count } in spans.iter().copied() {
             let Some(known) = settled.get(&file).filter(|known| first + count <= known.end) else {
                 return Err(Error::corrupt(format!(
                     "{}: pages {first} to {} are to be given back, and were never written",
@@ -217,13 +248,17 @@ impl Pages {
                     u64::from(first) + u64::from(count)
                 )));
             };
-            // Of a file that was lost there is nothing to give back.
-            if there.binary_search(&file).is_ok() {
-                self.files.punch(file, first, count)?;
-            }
             changed.entry(file).or_insert(*known).freed += count;
         }
         Ok(changed)
+    }
+
+    /// The numbers of all files that are there, ascending.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk refuses.
+    pub fn numbers(&self) -> Result<Vec<u32>> {
+        self.files.numbers()
     }
 
     /// Removes the files of which every page was given back, but for the one that is written to.

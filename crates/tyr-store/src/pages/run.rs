@@ -34,6 +34,14 @@ pub struct PageSpan {
     pub count: u32,
 }
 
+impl PageSpan {
+    /// Bytes of these pages.
+    #[expect(clippy::len_without_is_empty, reason = "there is none without a page")]
+    pub fn len(&self) -> usize {
+        self.count as usize * PAGE_LEN
+    }
+}
+
 impl PageRun {
     /// The run of these pages, if there can be one.
     pub fn new(file: u32, first: u32, len: u32, of_pages: &[u32]) -> Option<Self> {

@@ -15,7 +15,9 @@ fn bytes(len: usize, seed: u8) -> Vec<u8> {
 
 fn settle(pages: &Pages) {
     let grown = pages.flush().unwrap();
-    pages.settle(grown);
+    let known = |(number, end)| (number, PageFile { end, ..pages.known(number) });
+    let files = grown.into_iter().map(known).collect();
+    pages.settle(files);
 }
 
 #[test]
@@ -27,7 +29,7 @@ fn what_is_written_is_read_back_in_any_part_also_over_files() {
         .zip(lens)
         .map(|(seed, len)| {
             let content = bytes(len, seed);
-            (pages.write(&content).unwrap(), content)
+            (pages.write(&content, None).unwrap(), content)
         })
         .collect();
     settle(&pages);
@@ -51,7 +53,7 @@ fn what_is_written_is_read_back_in_any_part_also_over_files() {
 fn a_flipped_bit_is_named_and_other_pages_stay_readable() {
     let disk = Arc::new(SimulatedDisk::new());
     let pages = pages(&disk);
-    let run = pages.write(&bytes(3 * PAGE_LEN, 9)).unwrap();
+    let run = pages.write(&bytes(3 * PAGE_LEN, 9), None).unwrap();
     settle(&pages);
     let file = disk.open("pages/00000001.pag", OpenMode::Existing).unwrap();
     let place = u64::from(run.first + 1) * PAGE_LEN as u64;
@@ -77,12 +79,12 @@ fn a_flipped_bit_is_named_and_other_pages_stay_readable() {
 fn what_no_batch_came_to_refer_to_is_written_over() {
     let disk = Arc::new(SimulatedDisk::new());
     let pages = pages(&disk);
-    let first = pages.write(&bytes(PAGE_LEN, 1)).unwrap();
+    let first = pages.write(&bytes(PAGE_LEN, 1), None).unwrap();
     settle(&pages);
-    let lost = pages.write(&bytes(PAGE_LEN, 2)).unwrap();
+    let lost = pages.write(&bytes(PAGE_LEN, 2), None).unwrap();
     pages.flush().unwrap();
     pages.rewind();
-    let second = pages.write(&bytes(PAGE_LEN, 3)).unwrap();
+    let second = pages.write(&bytes(PAGE_LEN, 3), None).unwrap();
     assert_eq!(lost.span(), second.span(), "the place is taken again");
     settle(&pages);
     let again = Pages::new(disk.clone(), pages.settled());
@@ -99,14 +101,16 @@ fn pages_that_are_given_back_take_no_space_and_spent_files_go() {
     let disk = Arc::new(SimulatedDisk::new());
     let pages = pages(&disk);
     let runs: Vec<PageRun> =
-        (0..40).map(|seed| pages.write(&bytes(PAGE_LEN, seed)).unwrap()).collect();
+        (0..40).map(|seed| pages.write(&bytes(PAGE_LEN, seed), None).unwrap()).collect();
     settle(&pages);
     let full = pages.disk_bytes().unwrap();
     let (dead, live): (Vec<PageRun>, Vec<PageRun>) =
         runs.iter().copied().partition(|run| run.file == 1);
     let half = dead.len() / 2;
     for part in [&dead[..half], &dead[half..]] {
-        let files = pages.free(part.iter().map(|run| run.span()).collect()).unwrap();
+        let spans: Vec<PageSpan> = part.iter().map(PageRun::span).collect();
+        pages.punch(&spans).unwrap();
+        let files = pages.without(&spans).unwrap();
         assert_eq!(files.keys().collect::<Vec<_>>(), [&1]);
         pages.settle(files);
     }
@@ -119,19 +123,19 @@ fn pages_that_are_given_back_take_no_space_and_spent_files_go() {
     for run in &live {
         pages.read(run, 0, &mut out).unwrap();
     }
-    let never = vec![PageSpan { file: 3, first: 15, count: 9 }];
-    assert_eq!(pages.free(never).unwrap_err().kind(), ErrorKind::Corrupt);
+    let never = [PageSpan { file: 3, first: 15, count: 9 }];
+    assert_eq!(pages.punch(&never).unwrap_err().kind(), ErrorKind::Corrupt);
 }
 
 #[test]
 fn an_opening_gives_back_what_lies_behind_the_settled_pages() {
     let disk = Arc::new(SimulatedDisk::new());
     let pages = pages(&disk);
-    let run = pages.write(&bytes(PAGE_LEN, 1)).unwrap();
+    let run = pages.write(&bytes(PAGE_LEN, 1), None).unwrap();
     settle(&pages);
     let known = pages.settled();
     for seed in 0..20 {
-        pages.write(&bytes(PAGE_LEN, seed)).unwrap();
+        pages.write(&bytes(PAGE_LEN, seed), None).unwrap();
     }
     pages.flush().unwrap();
     let again = Pages::new(disk.clone(), known);
@@ -144,16 +148,16 @@ fn an_opening_gives_back_what_lies_behind_the_settled_pages() {
 fn a_full_disk_refuses_and_what_was_there_stays() {
     let disk = Arc::new(SimulatedDisk::new());
     let pages = pages(&disk);
-    let run = pages.write(&bytes(PAGE_LEN, 1)).unwrap();
+    let run = pages.write(&bytes(PAGE_LEN, 1), None).unwrap();
     settle(&pages);
     disk.set_capacity(Some(disk.disk_bytes()));
-    pages.write(&bytes(PAGE_LEN, 2)).unwrap();
+    pages.write(&bytes(PAGE_LEN, 2), None).unwrap();
     let refused = pages.flush().unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unavailable);
     assert!(refused.to_string().contains("disk full"), "{refused}");
     pages.rewind();
     disk.set_capacity(None);
-    let second = pages.write(&bytes(PAGE_LEN, 3)).unwrap();
+    let second = pages.write(&bytes(PAGE_LEN, 3), None).unwrap();
     settle(&pages);
     for run in [run, second] {
         pages.read(&run, 0, &mut vec![0; PAGE_LEN]).unwrap();

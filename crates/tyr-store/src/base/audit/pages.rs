@@ -47,7 +47,7 @@ impl PagesMet {
 }
 
 impl Audit<'_> {
-    /// Each page of a file is in use, waits to be given back, or was given back.
+    /// Each page of a file is in use, is free or will be, or was given back.
     pub(super) fn pages(&mut self) {
         let end = key::behind(key::DEAD_PAGES).expect("the prefix is not the last");
         let (mut dead, mut found) = (PagesMet::default(), Vec::new());
@@ -57,7 +57,7 @@ impl Audit<'_> {
                 Some(spans) => {
                     for span in spans {
                         if !dead.meet(span) || used.has_any(span) {
-                            found.push(format!("{span:?} waits to be given back, and is in use"));
+                            found.push(format!("{span:?} is free, and is in use"));
                         }
                     }
                 }

@@ -1,6 +1,6 @@
 //! What of a draft goes to pages, and how pages are taken apart.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use tyr_types::{ByteRange, Result};
 
 use super::Draft;
@@ -58,12 +58,17 @@ impl Draft<'_> {
         });
         for (offset, bytes) in new.collect::<Vec<_>>() {
             self.segments.remove(&offset);
-            for (offset, part, has_pages) in in_pages(offset, &bytes) {
-                let piece = match has_pages {
-                    true => PieceData::Pages(self.base.pages.write(&part)?),
-                    false => PieceData::Bytes(part),
-                };
-                self.segments.insert(offset, piece);
+            for (mut offset, mut part, has_pages) in in_pages(offset, &bytes) {
+                if !has_pages {
+                    self.segments.insert(offset, PieceData::Bytes(part));
+                    continue;
+                }
+                while !part.is_empty() {
+                    let run = self.base.write_pages_of(&part)?;
+                    part.advance(run.len() as usize);
+                    self.segments.insert(offset, PieceData::Pages(run));
+                    offset += run.len();
+                }
             }
         }
         Ok(())

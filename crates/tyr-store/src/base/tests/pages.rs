@@ -15,6 +15,11 @@ fn taken(fixture: &Fixture) -> u64 {
     pages.disk_bytes().unwrap() - pages.settled().len() as u64 * LEN
 }
 
+/// The same without pages that are free or will be.
+fn in_use(fixture: &Fixture) -> u64 {
+    taken(fixture) - fixture.base.free_pages.counts().0 * LEN
+}
+
 #[test]
 fn overwrites_at_random_take_a_page_each_and_give_the_one_before_back() {
     let mut fixture = Fixture::new(false);
@@ -36,7 +41,9 @@ fn overwrites_at_random_take_a_page_each_and_give_the_one_before_back() {
         assert!(taken(&fixture) <= before + runs, "round {round}: more than what was written");
         if random.one_in(2) {
             fixture.checkpoint(round, round);
-            assert!(taken(&fixture) <= count * LEN, "round {round}: dead pages take space");
+            let (free, needed) = fixture.base.free_pages.counts();
+            assert!(free <= needed, "round {round}: {free} pages are kept, {needed} needed");
+            assert!(in_use(&fixture) <= count * LEN, "round {round}: dead pages take space");
         }
         if random.one_in(4) {
             fixture = fixture.reopened();
@@ -48,8 +55,71 @@ fn overwrites_at_random_take_a_page_each_and_give_the_one_before_back() {
     let mut gone = fixture.change("a", 50, 0);
     gone.exists = false;
     fixture.fold(vec![gone]);
-    fixture.checkpoint(50, 50);
+    (50..100).for_each(|round| fixture.checkpoint(round, round));
     assert_eq!(taken(&fixture), 0, "nothing is left of a blob that is gone");
+    assert_eq!(fixture.findings(), []);
+}
+
+#[test]
+fn free_pages_are_written_again_and_files_do_not_grow() {
+    let mut fixture = Fixture::new(false);
+    let (count, mut random) = (64, Random::new(5));
+    let content: Vec<u8> = (0..count * LEN).map(|place| (place % 247) as u8).collect();
+    fixture.write("a", 1, 0, &content);
+    fixture.checkpoint(1, 1);
+    for round in 2..60 {
+        let mut change = fixture.change("a", round, content.len() as u64);
+        let pages: BTreeSet<u64> = (0..16).map(|_| random.below(count)).collect();
+        let of = |page: &u64| (page * LEN, PieceData::Bytes(numbered(round + page).into()));
+        change.pieces.extend(pages.iter().map(of));
+        fixture.fold(vec![change]);
+        fixture.checkpoint(round, round);
+        if random.one_in(8) {
+            fixture = fixture.reopened();
+            fixture.base.reclaim(&[]).unwrap();
+        }
+    }
+    let files = fixture.base.pages().settled();
+    let ends: u64 = files.values().map(|file| u64::from(file.end - 1)).sum();
+    assert!(ends <= count + 2 * 16 + 8, "{ends} pages were begun for {count}: {files:?}");
+    assert_eq!(fixture.findings(), []);
+}
+
+#[test]
+fn a_page_is_not_written_again_before_what_let_go_of_it_is_synced() {
+    let fixture = Fixture::new(false);
+    let pages = |number: u64| (0..7).flat_map(|page| numbered(number + page)).collect::<Vec<_>>();
+    fixture.write("a", 1, 0, &pages(1));
+    fixture.checkpoint(1, 1);
+    for clock in 2..5 {
+        fixture.write("a", clock, 0, &pages(clock * 100));
+        for keep in 0..=fixture.index.unsynced_batches() {
+            let left = fixture.crashed(keep, clock * 10 + keep as u64);
+            let folded_at = left.base.attributes(&left.name("a")).unwrap().unwrap().folded_at;
+            let expected = if folded_at.clock == 1 { 1 } else { folded_at.clock * 100 };
+            assert!(left.content("a") == Some(pages(expected)), "{keep} batches after {clock}");
+            left.assert_sound();
+        }
+    }
+}
+
+#[test]
+fn what_a_failed_fold_took_of_free_pages_is_free_again() {
+    let fixture = Fixture::new(false);
+    for clock in 1..4 {
+        fixture.write("a", clock, 0, &[numbered(clock), numbered(clock + 7)].concat());
+        fixture.checkpoint(clock, clock);
+    }
+    let (free, _) = fixture.base.free_pages.counts();
+    assert!(free >= 2, "{free} pages are free");
+    fixture.disk.fail(FaultyOperation::Write, 0, Fault::Broken);
+    let mut change = fixture.change("a", 4, 2 * LEN);
+    change.pieces.push((0, PieceData::Bytes(numbered(9).into())));
+    fixture.base.fold(vec![change]).unwrap_err();
+    assert_eq!(fixture.content("a"), Some([numbered(3), numbered(10)].concat()));
+    fixture.write("a", 4, 0, &numbered(9));
+    fixture.checkpoint(4, 4);
+    assert_eq!(fixture.content("a"), Some([numbered(9), numbered(10)].concat()));
     assert_eq!(fixture.findings(), []);
 }
 
@@ -70,7 +140,7 @@ fn a_page_that_changes_in_part_is_written_anew_and_keeps_the_rest() {
         assert_eq!(fixture.findings(), [], "{len} bytes at {offset}");
     }
     fixture.checkpoint(1, clock);
-    assert_eq!(taken(&fixture), 4 * LEN, "a page for each 4 KiB of the blob");
+    assert_eq!(in_use(&fixture), 4 * LEN, "a page for each 4 KiB of the blob");
     // Cut, and holes, within pages and between them.
     for (hole, cut) in [(3000..5000, 4 * LEN), (8192..12_288, 4 * LEN), (0..1, LEN + 7)] {
         clock += 1;
@@ -171,11 +241,11 @@ fn on_a_full_disk_what_makes_room_needs_no_page() {
     assert_eq!(fixture.content("a"), Some(content.clone()));
     fixture.disk.set_capacity(None);
     fixture.checkpoint(3, 3);
-    assert_eq!(taken(&fixture), LEN, "the page between");
+    assert_eq!(in_use(&fixture), LEN, "the page between");
     content[..8].fill(1);
     fixture.write("a", 4, 0, &[1; 8]);
     fixture.checkpoint(4, 4);
-    assert_eq!(taken(&fixture), 2 * LEN, "with room again it is a page again");
+    assert_eq!(in_use(&fixture), 2 * LEN, "with room again it is a page again");
     assert_eq!(fixture.content("a"), Some(content));
     assert_eq!(fixture.findings(), []);
 }
