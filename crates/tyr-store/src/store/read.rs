@@ -5,13 +5,19 @@ use std::sync::Arc;
 use tyr_types::{BlobName, ByteRange, Bytes, Error, ErrorKind, Result, Timestamp};
 
 use super::Store;
+use crate::pages::PAGE_LEN;
 use crate::recent::block::BLOCK_SIZE;
 use crate::recent::plan::{Buffer, Missing, Plan, Source};
 use crate::recent::{Attributes, BlobCell, BlobState};
 
-/// Missing bytes up to here are fetched in whole blocks and stay in the cache; more would push
-/// everything else out of it.
+/// Missing bytes up to here are fetched in whole pages or blocks and stay in the cache; more would
+/// push everything else out of it.
 const CACHED_READ_MAX: u64 = 4 * BLOCK_SIZE;
+
+/// What is fetched at least: what one read of the disk brings.
+const PAGE_SIZE: u64 = PAGE_LEN as u64;
+
+const _: () = assert!(BLOCK_SIZE.is_multiple_of(PAGE_SIZE));
 
 /// How often a read that folds overtake begins again. Each time takes a whole fold.
 pub(super) const ATTEMPTS_MAX: usize = 100;
@@ -101,7 +107,7 @@ impl Store {
                 if state.is_resident(range) {
                     return Ok(());
                 }
-                state.plan(whole_blocks(range), Timestamp::MAX)
+                state.plan(widened(&state, range), Timestamp::MAX)
             };
             let plan = plan.expect("the newest version is always there");
             self.fetch_into_memory(cell, &plan)?;
@@ -117,7 +123,10 @@ impl Store {
                 return Ok(answer(plan));
             }
             if at == Timestamp::MAX && is_worth_caching(&plan) {
-                let wide = cell.lock().plan(whole_blocks(plan.range), at);
+                let wide = {
+                    let state = cell.lock();
+                    state.plan(widened(&state, plan.range), at)
+                };
                 let mut wide = wide.expect("the newest version is always there");
                 wide.missing.retain(|missing| matches!(missing.source, Source::Base));
                 self.fetch_into_memory(cell, &wide)?;
@@ -189,14 +198,15 @@ fn answer(plan: Plan<'_>) -> Answer {
     plan.attributes.exists.then(|| (plan.attributes, Bytes::from(plan.into_bytes())))
 }
 
-/// `range` grown to whole blocks.
-fn whole_blocks(range: ByteRange) -> ByteRange {
-    let blocks = ByteRange {
-        start: range.start / BLOCK_SIZE * BLOCK_SIZE,
-        end: range.end.div_ceil(BLOCK_SIZE) * BLOCK_SIZE,
-    };
-    debug_assert!(blocks.contains(range), "{blocks:?} lacks some of {range:?}");
-    blocks
+/// `range` grown to whole pages, or to whole blocks where memory has what lies before it: whoever
+/// reads on will want what comes next.
+fn widened(state: &BlobState, range: ByteRange) -> ByteRange {
+    let start = range.start / PAGE_SIZE * PAGE_SIZE;
+    let goes_on = start == 0 || state.is_resident(ByteRange { start: start - 1, end: start });
+    let len = if goes_on { BLOCK_SIZE } else { PAGE_SIZE };
+    let wide = ByteRange { start: range.start / len * len, end: range.end.div_ceil(len) * len };
+    debug_assert!(wide.contains(range), "{wide:?} lacks some of {range:?}");
+    wide
 }
 
 /// What is told when the version that a snapshot needs is gone.
@@ -210,3 +220,6 @@ pub fn too_old(name: &BlobName) -> Error {
 pub(super) fn overtaken(name: &BlobName) -> Error {
     Error::unavailable(format!("{name}: folds overtook the read again and again; try again"))
 }
+
+#[cfg(test)]
+mod tests;
