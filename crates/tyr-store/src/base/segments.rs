@@ -8,6 +8,7 @@ use super::key::SegmentKeys;
 use super::record;
 use super::types::PieceData;
 use crate::index::Table;
+use crate::pages::PAGE_LEN;
 
 /// Inline segments never cross a multiple of this: a small write rewrites at most so much.
 pub(super) const BLOCK_SIZE: u64 = 16 << 10;
@@ -36,6 +37,23 @@ impl Base {
     ) -> Result<Option<PieceData>> {
         let value = self.index.get(Table::Segments, &keys.at(offset))?;
         value.map(|value| self.segment(blob, offset, &value)).transpose()
+    }
+
+    /// The segment that has all of `range`, if it begins where an aligned page does: one lookup
+    /// where a search takes several.
+    fn page_with(
+        &self,
+        blob: &BlobName,
+        keys: &SegmentKeys,
+        range: ByteRange,
+    ) -> Result<Option<(u64, PieceData)>> {
+        let offset = range.start / PAGE_LEN as u64 * PAGE_LEN as u64;
+        if range.end - offset > PAGE_LEN as u64 {
+            return Ok(None);
+        }
+        let segment = self.segment_at(blob, keys, offset)?;
+        let has_all = |segment: &PieceData| range.end <= covered(offset, segment).end;
+        Ok(segment.filter(has_all).map(|segment| (offset, segment)))
     }
 
     /// Visits all segments that begin in `range`, in order.
@@ -153,7 +171,11 @@ impl Base {
             let place = (part.start - range.start) as usize..(part.end - range.start) as usize;
             self.copy_segment(&segment, part.start - offset, &mut out[place])
         };
-        let copied = self.overlapping(blob, &keys, range, &mut copy);
+        let copied = match self.page_with(blob, &keys, range) {
+            Ok(Some((offset, segment))) => copy(offset, segment),
+            Ok(None) => self.overlapping(blob, &keys, range, &mut copy),
+            Err(error) => Err(error),
+        };
         copied.map_err(|error| match error.blob() {
             Some(_) => error,
             None => error.at(blob.clone()),
