@@ -109,7 +109,6 @@ fn tidy(inner: &Inner, now_us: u64) {
     // What is left is removed at the next tick; an error shows up in the next fold.
     let _ = inner.store.base().remove_some_dropped(DROPPED_PER_TICK);
     let _ = inner.store.base().release_some(DROPPED_PER_TICK);
-    let _ = inner.store.base().give_pages_back();
 }
 
 fn shrink(inner: &Inner) {
@@ -123,6 +122,36 @@ fn collect(inner: &Inner) {
         (inner.snapshots.lock().timestamps().to_vec(), arbiter.machine.clock())
     };
     inner.store.recent().collect(tyr_store::recent::Readers::new(&in_use), now);
+}
+
+/// Gives back the space of what is dead, beside the folder, until the store is closed.
+pub(crate) fn give_back(inner: &Arc<Inner>) {
+    loop {
+        {
+            let mut state = inner.folding.state.lock();
+            if !state.is_stopping {
+                inner.folding.done.wait_for(&mut state, TICK);
+            }
+            if state.is_stopping {
+                return;
+            }
+        }
+        give_all_back(inner, || inner.folding.state.lock().is_stopping);
+    }
+}
+
+/// Gives back all that can be, or until it is to stop.
+pub(crate) fn give_all_back(inner: &Inner, is_stopping: impl Fn() -> bool) {
+    while !is_stopping() {
+        match inner.store.base().give_back() {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                tracing::warn!(%error, "space could not be given back; it is tried again");
+                return;
+            }
+        }
+    }
 }
 
 /// Folds everything committed so far into the base and lets the log below it go.

@@ -98,6 +98,7 @@ impl EmbeddedStore {
         if !inner.options.is_read_only {
             threads.push(spawn("tyr-committer", &inner, committer::run)?);
             threads.push(spawn("tyr-folder", &inner, folder::run)?);
+            threads.push(spawn("tyr-giver", &inner, folder::give_back)?);
         }
         let running = Mutex::new(Some(Running { threads, marking, lock }));
         Ok(Arc::new(Self { inner, running }))
@@ -366,14 +367,16 @@ impl EmbeddedStore {
         committer::sync_now(&self.inner)
     }
 
-    /// Moves everything committed so far into the base and lets the log below it go, as happens by
-    /// itself when the log is long.
+    /// Moves everything committed so far into the base, lets the log below it go, and gives back
+    /// the space of what is dead, as happens by itself when the log is long.
     ///
     /// # Errors
     /// `Unavailable` when the disk is full or fails: what was not moved stays in memory and log.
     pub fn fold(&self) -> Result<()> {
         self.inner.check_writable()?;
-        folder::fold(&self.inner)
+        folder::fold(&self.inner)?;
+        folder::give_all_back(&self.inner, || self.inner.is_closed.load(Ordering::Acquire));
+        Ok(())
     }
 
     /// Folds, so that everything is on disk, and verifies all of it.

@@ -128,8 +128,9 @@ type Found = Vec<(Vec<u8>, Bytes)>;
 
 impl Base {
     /// Makes everything folded so far durable and records that the log is needed from `at` on
-    /// only; then frees extents that nothing refers to any more, and old tombstones. What is in
-    /// `kept` stays for a later checkpoint: others than blobs refer to it.
+    /// only; then forgets old tombstones, and frees what nothing refers to any more:
+    /// [`Base::give_back`] does the rest of that. What is in `kept` stays for a later checkpoint:
+    /// others than blobs refer to it.
     ///
     /// # Errors
     /// `Unavailable` when the disk refuses. [`Base::last_checkpoint`] tells whether the record was
@@ -145,9 +146,7 @@ impl Base {
         self.free_dead(kept)?;
         self.free_pages.note_checkpoint();
         drop(alone);
-        // Where there is little room, it is there when the checkpoint is.
-        while self.is_short_of_room() && self.give_pages_back()? {}
-        Ok(())
+        self.give_back_in_time()
     }
 
     /// The checkpoint that a replay of the log begins with.
@@ -214,13 +213,14 @@ impl Base {
         }
     }
 
-    /// Gives dead extents back but those `kept`. All of them were noted in a batch that is synced,
-    /// so no older state of the index, in which they were alive, can come back.
+    /// Gives dead extents back but those `kept`, or has them given back. All of them were noted in a
+    /// batch that is synced, so no older state of the index, in which they were alive, can come
+    /// back.
     fn free_dead(&self, kept: &BTreeSet<ExtentRef>) -> Result<()> {
         let end = key::behind(key::DEAD).expect("the prefix is not the last");
         let files: BTreeSet<u32> =
             self.extents.files()?.into_iter().map(|file| file.number).collect();
-        let mut result = Ok(());
+        let (mut result, mut waiting) = (Ok(()), BTreeSet::new());
         let mut from = key::DEAD.to_vec();
         loop {
             let dead = self.some_of_meta(&from, &end, FORGET_AT_ONCE)?;
@@ -231,6 +231,11 @@ impl Base {
                 from.clone_from(&key);
                 from.push(0);
                 if overlaps(kept, &extent) {
+                    continue;
+                }
+                if extent.file >= self.first_new_file && files.contains(&extent.file) {
+                    // Nothing refers to it again, as may be where the log was read.
+                    waiting.insert(extent);
                     continue;
                 }
                 let freed = match files.contains(&extent.file) {
@@ -246,6 +251,7 @@ impl Base {
                 self.index.commit(batch)?;
             }
             if is_all {
+                *self.dead_extents.lock() = waiting;
                 return result;
             }
         }

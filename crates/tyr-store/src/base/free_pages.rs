@@ -188,23 +188,19 @@ impl Base {
     }
 
     /// Gives back some of the free pages that are more than folds need, if there are such; answers
-    /// whether there may be more of them. Nobody waits for it meanwhile.
-    ///
-    /// # Errors
-    /// `Unavailable` when the disk refuses: it may be tried again.
-    pub fn give_pages_back(&self) -> Result<bool> {
-        let _one = self.giving.lock();
+    /// whether there may be more. Nobody else gives anything back meanwhile.
+    pub(super) fn give_pages_back(&self) -> Result<bool> {
         let Some((key, count, spare)) = self.free_pages.take_spare(self.is_short_of_room()) else {
             return Ok(false);
         };
-        let given = self.give_back(&key, spare);
+        let given = self.give_of_list(&key, spare);
         self.free_pages.put_back(key, count - given.as_ref().map_or(0, |given| *given));
         given.and_then(|_| self.remove_spent_files())?;
         Ok(true)
     }
 
     /// Gives back so many pages of a list, or some stretches; answers how many pages it was.
-    fn give_back(&self, key: &[u8], spare: u32) -> Result<u32> {
+    fn give_of_list(&self, key: &[u8], spare: u32) -> Result<u32> {
         let value = self.index.get(Table::Meta, key)?;
         let mut rest = decode(key, value.as_deref().unwrap_or_default())?;
         let (mut given, mut left) = (Vec::new(), spare);

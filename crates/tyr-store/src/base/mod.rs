@@ -11,8 +11,8 @@
 //!
 //! Only folds change the base: [`types`] says what they are given, [`fold`] puts them into batches,
 //! [`draft`] works out one blob's segments, [`segments`] finds and reads them, [`dead`] notes what
-//! dies, [`checkpoint`] makes it all durable and frees that, [`free_pages`] are written again or
-//! given back, [`keyspaces`] are the names above,
+//! dies, [`checkpoint`] makes it all durable, [`giving`] frees what is dead, [`free_pages`] are
+//! written again, [`keyspaces`] are the names above,
 //! [`kept`] what stays of earlier moments; [`metadata`] is kept beside all that.
 //! [`key`] and [`record`] are the bytes. The base knows nothing of the log's content, of versions
 //! in memory, or of who reads which version: whoever folds says what may be forgotten.
@@ -27,6 +27,7 @@ mod dead;
 mod draft;
 mod fold;
 mod free_pages;
+mod giving;
 mod kept;
 mod key;
 mod keyspaces;
@@ -38,13 +39,13 @@ mod types;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
-use tyr_types::{BlobName, ByteRange, Error, Key, KeyRange, KeyspaceId, Result};
+use tyr_types::{BlobName, ByteRange, Error, ExtentRef, Key, KeyRange, KeyspaceId, Result};
 
 pub use audit::{Audited, Auditor, Finding, Severity};
 pub use checkpoint::{FILE as CHECKPOINT_FILE, synced_batch};
@@ -97,7 +98,9 @@ pub struct Base {
     /// Whether small pieces may go to pages.
     writes_pages: AtomicBool,
     free_pages: FreePages,
-    /// Held by whoever gives pages back. Locked before `changing`.
+    /// Dead extents, or frames of some, to be given back.
+    dead_extents: Mutex<BTreeSet<ExtentRef>>,
+    /// Held by whoever gives something back. Locked before `changing`.
     giving: Mutex<()>,
     disk: Arc<dyn Disk>,
     /// Held by whoever changes the base.
@@ -155,6 +158,7 @@ impl Base {
             pages,
             writes_pages: AtomicBool::new(true),
             free_pages,
+            dead_extents: Mutex::default(),
             giving: Mutex::new(()),
             disk,
             changing: Mutex::new(()),

@@ -30,6 +30,31 @@ fn an_overwritten_extent_gives_its_space_back_after_the_checkpoint_and_not_befor
 }
 
 #[test]
+fn a_checkpoint_leaves_dead_extents_to_be_given_back_and_what_dies_there_since_is_for_the_next() {
+    let fixture = Fixture::new(false);
+    let extent = show_extent(&fixture);
+    let checkpoint = |clock| {
+        let checkpoint = Checkpoint { sequence: clock, timestamp: at(clock) };
+        fixture.base.checkpoint(checkpoint, &BTreeSet::new()).unwrap();
+    };
+    fixture.write("a", 2, 0, &vec![2; 500_000]);
+    checkpoint(2);
+    let both = fixture.extents.disk_bytes().unwrap();
+    // Now all of it is dead, and has the place of the part that is about to be given back.
+    fixture.write("a", 3, 500_000, &vec![3; (1 << 20) - 500_000]);
+    while fixture.base.give_back().unwrap() {}
+    let left = fixture.extents.disk_bytes().unwrap();
+    assert!(left < both + 600_000 - 490_000, "{both} bytes, then {left}");
+    assert_eq!(fixture.findings(), [], "what is dead is known to be");
+    checkpoint(3);
+    while fixture.base.give_back().unwrap() {}
+    assert!(fixture.extents.disk_bytes().unwrap() < (1 << 20) + 50_000, "twice what is shown");
+    fixture.extents.verify(&extent).unwrap_err();
+    assert!(fixture.content("a").unwrap() == [vec![2; 500_000], vec![3; 548_576]].concat());
+    assert_eq!(fixture.findings(), []);
+}
+
+#[test]
 fn a_dead_extent_that_is_kept_stays_whole_and_goes_with_a_later_checkpoint() {
     let fixture = Fixture::new(false);
     let extent = show_extent(&fixture);
