@@ -18,6 +18,11 @@
 //! comes later passes this node.
 //! Until that is said, what chains bring of a chunk waits, as for a copy. So a chunk that is here
 //! with a version above F was copied, or was said to stand before it was written.
+//!
+//! *Not there.* Of a chunk that is not there versions do not tell that: the store may know of a
+//! deletion above F from before the node was down, and may not know of one that a copy brought. It
+//! never stands. What chains bring of it waits for a copy, also where there was one before a
+//! restart; and when the node had caught up before what it reads in its log, for an empty base.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -49,10 +49,11 @@ pub trait Store: View {
     /// whose base was installed or is awaited.
     fn await_base(&mut self, chunk: &ChunkName);
 
-    /// The chunk is here, or absent, as it was at `complete_to`, and whether that still stands is
-    /// to be seen: what is applied to it waits, as if its base was [awaited](Store::await_base),
-    /// until it is [confirmed](Store::confirm), or [installed](Store::install) in place of what is
-    /// here. Nothing changes for a chunk that is awaited.
+    /// The chunk is here as it was at `complete_to`, and whether that still stands is to be seen;
+    /// or it is absent, perhaps since later, and comes as a copy or is to have an empty base. What
+    /// is applied to it waits, as if its base was [awaited](Store::await_base), until it is
+    /// [confirmed](Store::confirm), which an absent one never is, or [installed](Store::install) in
+    /// place of what is here. Nothing changes for a chunk that is awaited.
     fn await_confirmation(&mut self, chunk: &ChunkName, complete_to: Timestamp);
 
     /// What is here of the chunk is its base at `complete_to`. What was laid aside above that goes

@@ -63,6 +63,9 @@ impl Chunk {
         if !self.is_awaited() && self.has_base_at(copy.at) {
             return Vec::new(); // The log is read again over a base that has it.
         }
+        if copy.at == Timestamp::ZERO && self.is_awaited_as_nothing() {
+            return self.go_on_from_here();
+        }
         let is_last = copy.is_last;
         let mut pieces = self.take_pieces();
         if copy.range.start == self.range().start {

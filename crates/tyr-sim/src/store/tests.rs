@@ -445,3 +445,41 @@ fn an_append_goes_where_others_have_it_though_the_first_chunk_is_ahead() {
     let last = late.read(&name(), ByteRange { start: CHUNK, end: 2 * CHUNK }, None).unwrap();
     assert_eq!(last.bytes.len() as u64, 44 - CHUNK);
 }
+
+/// D5.
+#[test]
+fn what_went_after_the_moment_that_is_compared_waits_for_a_copy_or_goes_on_from_nothing() {
+    let first = (name(), 0);
+    let mut from = single(&[(2, write(0, 8, 2)), (5, Operation::Delete)]);
+    from.await_confirmation(&first, time(3));
+    let known = from.local_chunk(&first);
+    assert!(!known.exists && known.version == time(5) && from.is_awaited(&first));
+    from.apply_beside(&transaction(7, vec![write(0, 4, 7)]), time(7));
+    let mut copied = from.clone();
+    from.install(&first, &ChunkCopy::empty(ByteRange { start: 0, end: CHUNK }, true));
+    let len = |store: &SimStore, at| {
+        store.read(&name(), ByteRange { start: 0, end: CHUNK }, at).unwrap().bytes.len()
+    };
+    let moments = [Some(time(2)), Some(time(5)), Some(time(7)), None];
+    assert_eq!(moments.map(|at| len(&from, at)), [8, 0, 4, 4], "what it was is known");
+    let other = single(&[(2, write(0, 8, 2)), (6, write(8, 8, 6))]);
+    copied.install(
+        &first,
+        &other.export(&first, ByteRange { start: 0, end: CHUNK }, time(6)).unwrap(),
+    );
+    assert_eq!([Some(time(6)), None].map(|at| len(&copied, at)), [16, 16]);
+}
+
+#[test]
+#[should_panic(expected = "violation")]
+fn what_was_written_after_the_moment_that_is_compared_does_not_wait_for_that() {
+    single(&[(5, write(0, 8, 5))]).await_confirmation(&(name(), 0), time(3));
+}
+
+#[test]
+#[should_panic(expected = "violation")]
+fn what_is_not_there_does_not_stand() {
+    let (first, mut store) = ((name(), 0), single(&[(1, write(0, 8, 1)), (2, Operation::Delete)]));
+    store.await_confirmation(&first, time(3));
+    store.confirm(&first, time(3));
+}

@@ -140,6 +140,24 @@ fn an_append_is_not_missed_where_the_first_chunk_has_gone_to_others() {
     assert!(report.is_clean() && report.unjudged.is_none(), "{:#?}", report.violations);
 }
 
+/// D5: node 3 was down, got a chunk by copy of which that said that there is nothing, cut its log
+/// behind that and was written to there; then power is lost before it is cut again.
+#[test]
+fn a_node_that_came_back_need_not_know_by_what_a_chunk_is_gone() {
+    let text = "nodes 5, replication 3, clients 6, rest 5..80 ms, 13.5 s\n\
+                workload bank accounts 12\n\
+                workload rewrites blobs 3\n\
+                workload ends blobs 3\n\
+                network loss 1 %, duplicate 1 %\n\
+                disks checkpoint 1.787..7.148 s\n\
+                at 5.893 s crash node 3 for 2.322 s\n\
+                at 7.305 s partition nodes 0 2 monitors | 1 3 4 for 2.879 s\n\
+                at 8.222 s join node 5\n\
+                at 12.611 s power loss for 396 ms";
+    let report = trial::run(&parse::parse(text).unwrap(), 800_003_169, Manner::default()).unwrap();
+    assert!(report.is_clean() && report.unjudged.is_none(), "{:#?}", report.violations);
+}
+
 /// Leases allow for a tenth between the clocks of a node and of the monitors. When they are further
 /// apart, a node that is cut off still serves what others write already, and the checkers see it.
 #[test]

@@ -251,6 +251,17 @@ fn what_is_written_to_a_chunk_waits_until_it_is_known_to_stand_also_over_a_resta
     }
 }
 
+/// A copy of a chunk was read at `at`: it has this number, of this version.
+fn copied(of: u8, number: u64, version: Timestamp, at: Timestamp) -> Record {
+    let bytes = Bytes::from([number, 0, 0, 0].map(u64::to_le_bytes).concat());
+    let (size, size_version) = (Some(None), Timestamp::ZERO);
+    let version = ChunkVersion { version, bytes, size, size_version };
+    let range = ByteRange { start: 0, end: CHUNK };
+    let copy = ChunkCopy::new(at, range, true, vec![version]);
+    let (blob, chunk) = chunk(of);
+    Record::Installed { blob, chunk, copy }
+}
+
 /// Seed 779000823 of the simulator: a fold has passed what does not stand, at a moment above that
 /// of the copy.
 #[test]
@@ -260,20 +271,10 @@ fn a_copy_counts_also_where_a_fold_of_later_took_what_was_there_for_current() {
     let log = a_log(&old);
     let (_, shelf) = read(&log, Shelf::new(NODE), None);
     let moment = |clock| Timestamp { epoch: map.epoch, ..at(clock) };
-    let bytes = [99_u64, 0, 0, 0].map(u64::to_le_bytes).concat();
-    let version = ChunkVersion {
-        version: moment(33),
-        bytes: Bytes::from(bytes),
-        size: Some(None),
-        size_version: Timestamp::ZERO,
-    };
-    let range = ByteRange { start: 0, end: CHUNK };
-    let copy = ChunkCopy::new(moment(35), range, true, vec![version]);
-    let (blob, chunk) = chunk(2);
     let returned = [
         Record::CompleteTo { at: at(16).previous() },
         Record::Map(Arc::new(map.clone())),
-        Record::Installed { blob, chunk, copy },
+        copied(2, 99, moment(33), moment(35)),
         Record::Map(Arc::new(up(&map))),
     ];
     let log = [log, returned.to_vec()].concat();
@@ -292,4 +293,39 @@ fn what_was_written_since_is_not_let_go_of_when_the_log_is_read_over_a_base_that
     let (_, again) = read(&log[..log.len() - 1], shelf.folded(later), None);
     assert!(!again.is_awaited(&chunk(1)), "it was known to stand when it was written");
     assert_eq!(first_number(&again, 1), 6);
+}
+
+/// Seed 800003167 of the simulator: what a copy says to have gone, above the moment to which all is
+/// complete and before the node was declared down, is written to anew. When the log was cut behind
+/// that copy, nothing tells that it was one.
+#[test]
+fn what_a_copy_said_not_to_be_there_is_copied_again_or_empty_when_the_log_was_cut_behind_it() {
+    let old = first_map(3);
+    let map = back(&old, incarnation(2));
+    let moment = |clock| Timestamp { epoch: map.epoch, ..at(clock) };
+    let returned = [
+        Record::CompleteTo { at: at(16).previous() },
+        Record::Map(Arc::new(map.clone())),
+        copied(3, 0, at(16), moment(35)),
+    ];
+    let (mut member, shelf) =
+        read(&[a_log(&old), returned.to_vec()].concat(), Shelf::new(NODE), None);
+    let gone = shelf.local_chunk(&chunk(3));
+    assert!(!gone.exists && gone.version == at(16), "{gone:?}");
+    let mut log = member.checkpoint(0);
+    let Record::Validated { transaction, chain, attempt, begun, placed, .. } =
+        validated(&map, &transaction(7, 3), 41)
+    else {
+        panic!("it is validated")
+    };
+    let (id, proposal) = (transaction.id, moment(41));
+    log.push(Record::Validated { transaction, chain, attempt, begun, proposal, placed });
+    log.push(Record::Decided { id, at: proposal });
+    let (member, again) = read(&log, shelf.folded(moment(40)), None);
+    assert!(again.is_awaited(&chunk(3)), "whatever came of it waits");
+    assert_eq!(member.recipient.missing(), chunks(&[3]), "for another copy");
+    log.push(Record::Map(Arc::new(up(&map))));
+    let (member, again) = read(&log, shelf.folded(moment(40)), None);
+    assert_eq!(first_number(&again, 3), 7, "it had caught up: nothing was there");
+    assert_eq!(member.recipient.missing(), []);
 }

@@ -22,7 +22,7 @@ pub const CHUNK: u64 = 4096;
 /// Numbers in a chunk that tests use.
 pub const SLOTS: u64 = 4;
 
-/// What a chunk holds: `SLOTS` numbers, and in chunk 0 whether the blob exists.
+/// What a chunk holds: `SLOTS` numbers. One that has zeros alone is not there.
 pub type Content = [u64; SLOTS as usize];
 
 #[derive(Clone, Debug, Default)]
@@ -281,8 +281,13 @@ impl Store for Shelf {
             return;
         }
         let (base, base_version) = self.content(name, None).unwrap();
-        assert!(base_version <= complete_to, "D5: {base_version} of {name:?} is later");
-        let (base_at, stands_at) = (complete_to, Some(complete_to));
+        let is_absent = !self.local_chunk(name).exists;
+        assert!(
+            is_absent || base_version <= complete_to,
+            "D5: {base_version} of {name:?} is later"
+        );
+        let base_at = complete_to.max(base_version);
+        let stands_at = Some(base_at);
         let chunk =
             Chunk { base, base_at, base_version, is_awaited: true, stands_at, ..Chunk::default() };
         self.chunks.insert(name.clone(), chunk);
@@ -308,7 +313,13 @@ impl Store for Shelf {
             Some(chunk) => chunk.applied.keys().last().copied().unwrap_or(chunk.base_version),
             None => Timestamp::ZERO,
         };
-        LocalChunk { name: name.clone(), version, exists: version > Timestamp::ZERO }
+        let content = match self.chunks.get(name) {
+            Some(chunk) if chunk.is_awaited => Some(chunk.base),
+            _ => self.content(name, None).map(|(content, _)| content),
+        };
+        // As with a deleted one its version may be known.
+        let exists = content.is_some_and(|content| content != Content::default());
+        LocalChunk { name: name.clone(), version, exists }
     }
 
     fn is_awaited(&self, chunk: &ChunkName) -> bool {

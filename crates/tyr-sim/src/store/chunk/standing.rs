@@ -6,10 +6,18 @@ use tyr_types::Timestamp;
 use super::Chunk;
 
 impl Chunk {
-    /// From now on it is to be seen whether what is here, of this moment, is the base.
+    /// From now on it is to be seen whether what is here, of this moment, is the base. Where there
+    /// is nothing a copy comes, or an empty base: then it may have gone later, too.
+    ///
+    /// # Panics
+    /// When there is something, of later.
     pub fn await_confirmation(&mut self, stands_at: Timestamp) {
         let newest = self.newest_of_all();
-        assert!(newest <= stands_at, "violation: {newest} is not to be seen at {stands_at} (D5)");
+        assert!(
+            newest <= stands_at || !self.exists(),
+            "violation: {newest} is not to be seen at {stands_at} (D5)"
+        );
+        let stands_at = stands_at.max(newest);
         self.awaited = Some(Vec::new());
         self.stands_at = Some(stands_at);
         // A fold may have passed it since.
@@ -17,7 +25,23 @@ impl Chunk {
     }
 
     /// What is here is the base: what came since has its answers.
+    ///
+    /// # Panics
+    /// When there is nothing: what others have, or what they had, is not known from that.
     pub fn confirm(&mut self) -> Vec<LateAnswers> {
+        let is_there = self.stands_at.is_none() || self.exists();
+        assert!(is_there, "violation: what is not there is said to stand (D5)");
+        self.go_on_from_here()
+    }
+
+    /// Whether an empty base changes nothing: there is nothing here, and what there was before
+    /// stays known.
+    pub(in crate::store) fn is_awaited_as_nothing(&self) -> bool {
+        self.stands_at.is_some() && !self.exists()
+    }
+
+    /// What came since goes on top of what is here.
+    pub(in crate::store) fn go_on_from_here(&mut self) -> Vec<LateAnswers> {
         let Some(stands_at) = self.stands_at.take() else { return Vec::new() };
         self.awaited = None;
         self.check_whole();
