@@ -169,7 +169,8 @@ impl Network {
     }
 
     /// The nodes to be connected to, and where they are; from now on these and no others. A node
-    /// may tell all nodes: it connects to those of higher numbers, and the others to it.
+    /// may tell all nodes: it connects to those of higher numbers, and the others to it. Those that
+    /// are not reached are tried at once.
     pub fn set_nodes(&self, nodes: &BTreeMap<NodeId, NodeAddresses>) {
         self.shared().targets.set(self.shared(), nodes);
     }

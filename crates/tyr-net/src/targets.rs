@@ -42,7 +42,8 @@ struct Target {
 pub(super) struct Targets(Mutex<BTreeMap<NodeId, Arc<Target>>>);
 
 impl Targets {
-    /// From now on these; connections to others end.
+    /// From now on these; connections to others end. Who is not reached is tried at once: that
+    /// nodes are told anew is a sign that one may be back.
     pub fn set(&self, shared: &Arc<Shared>, nodes: &BTreeMap<NodeId, NodeAddresses>) {
         let ours = (shared.parts.identity)().sender;
         let is_ours_to_call = |node: NodeId| match ours {
@@ -61,8 +62,9 @@ impl Targets {
         debug_assert!(targets.keys().all(|node| nodes.contains_key(node)), "others are let go");
         for (node, addresses) in nodes.iter().filter(|(node, _)| is_ours_to_call(**node)) {
             if let Some(target) = targets.get(node) {
+                let is_reached = shared.links.has(Address::Node(*node));
                 let mut known = target.addresses.lock();
-                if *known != *addresses {
+                if *known != *addresses || !is_reached {
                     *known = addresses.clone();
                     target.changed.notify_one();
                 }

@@ -54,6 +54,23 @@ fn a_node_that_moved_is_connected_at_its_new_address_at_once() {
 }
 
 #[test]
+fn a_node_that_is_not_reached_is_tried_at_once_when_nodes_are_told_anew() {
+    let patient = NetworkConfig {
+        backoff_min: DEADLINE * 2,
+        backoff_max: DEADLINE * 2,
+        ..NetworkConfig::default()
+    };
+    let (one, two) = pair(patient);
+    let address = two.address;
+    two.network.close();
+    one.inbox.wait("node 2 is gone", |seen| (seen.gone.len() == 1).then_some(()));
+    let two = start_at(config(), hello(node(2), 2), address);
+    one.network.set_nodes(&nodes(&[(2, address)]));
+    two.inbox.wait("node 1 is here", |seen| (!seen.here.is_empty()).then_some(()));
+    assert_speak(&one, &two, node(1), node(2));
+}
+
+#[test]
 fn a_node_that_is_not_used_any_more_is_let_go() {
     let (one, two) = pair(config());
     one.network.set_nodes(&BTreeMap::new());
