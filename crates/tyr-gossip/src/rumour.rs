@@ -48,6 +48,9 @@ pub struct Rumour {
     pub snapshot_floor: Timestamp,
     /// Whether its memory is full of what is not written back yet, or of what is in flight.
     pub is_memory_full: bool,
+    /// Whether its disk has no room for anything new. To a program that does not know of it, it is
+    /// as if its memory were full.
+    pub is_disk_full: bool,
     /// What of each keyspace with a quota counts with it.
     pub totals: BTreeMap<KeyspaceId, KeyspaceUsage>,
 }
@@ -64,6 +67,10 @@ pub struct Heard {
     /// How long ago the newest of it came here, in microseconds.
     pub age_us: u64,
 }
+
+/// What a rumour says of a node is full, as bits.
+const MEMORY_FULL: u16 = 1;
+const DISK_FULL: u16 = 2;
 
 /// One item: a part of a rumour that fits a datagram.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,7 +112,10 @@ impl Item {
         bytes.put_u32_le(self.rumour.snapshot_floor.epoch.0);
         bytes.put_u64_le(self.rumour.snapshot_floor.clock);
         bytes.put_u16_le(self.rumour.snapshot_floor.node);
-        bytes.put_u16_le(u16::from(self.rumour.is_memory_full));
+        let flags =
+            [(self.rumour.is_memory_full, MEMORY_FULL), (self.rumour.is_disk_full, DISK_FULL)];
+        let flags = flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag);
+        bytes.put_u16_le(flags.fold(0, |flags, flag| flags | flag));
         bytes.put_u16_le(self.pages);
         bytes.put_u16_le(self.key.page);
         debug_assert!(self.totals.len() <= PAGE_LEN, "a page fits a datagram");
@@ -139,14 +149,18 @@ impl Item {
         let node = NodeId(bytes.try_get_u16_le()?);
         let incarnation = bytes.try_get_u64_le()?;
         let number = bytes.try_get_u64_le()?;
-        let rumour = Rumour {
+        let epoch = Epoch(bytes.try_get_u32_le()?);
+        let snapshot_floor = Timestamp {
             epoch: Epoch(bytes.try_get_u32_le()?),
-            snapshot_floor: Timestamp {
-                epoch: Epoch(bytes.try_get_u32_le()?),
-                clock: bytes.try_get_u64_le()?,
-                node: bytes.try_get_u16_le()?,
-            },
-            is_memory_full: bytes.try_get_u16_le()? != 0,
+            clock: bytes.try_get_u64_le()?,
+            node: bytes.try_get_u16_le()?,
+        };
+        let flags = bytes.try_get_u16_le()?;
+        let rumour = Rumour {
+            epoch,
+            snapshot_floor,
+            is_memory_full: flags & MEMORY_FULL != 0,
+            is_disk_full: flags & DISK_FULL != 0,
             totals: BTreeMap::new(),
         };
         let pages = bytes.try_get_u16_le()?;
@@ -348,6 +362,7 @@ mod tests {
             epoch: Epoch(epoch),
             snapshot_floor: Timestamp { epoch: Epoch(1), clock: 9, node: 2 },
             is_memory_full: true,
+            is_disk_full: epoch.is_multiple_of(2),
             totals: (1..=keyspaces).map(|n| (KeyspaceId(n), totals(n))).collect(),
         }
     }

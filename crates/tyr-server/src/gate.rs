@@ -9,6 +9,7 @@
 //! Everything is checked here, on every message, by what the node knows already.
 
 mod authenticate;
+mod disks;
 mod permission;
 mod refused;
 
@@ -21,13 +22,14 @@ use parking_lot::RwLock;
 use tyr_protocol::Abort;
 use tyr_protocol::chain::Ends;
 use tyr_protocol::commit::{Decision, Outcomes};
-use tyr_protocol::map::ClusterMap;
+use tyr_protocol::map::{ClusterMap, Nodes};
 use tyr_protocol::message::{Address, Body, Envelope, ReadRequest};
 use tyr_protocol::read::Kind;
 use tyr_protocol::upload::{self, PieceSource, StagedPiece};
 use tyr_protocol::wire::Unread;
-use tyr_types::{BlobName, Error, KeyspaceId, NodeId, Operation, Result, Timestamp, Transaction};
+use tyr_types::{BlobName, Error, KeyspaceId, NodeId, Result, Timestamp, Transaction};
 
+use self::disks::Disks;
 use self::refused::Refused;
 use super::memory_pressure::MemoryPressure;
 use super::quota::Quotas;
@@ -53,15 +55,11 @@ pub(crate) struct Gate {
     domain: Option<String>,
     parts: OnceLock<Parts>,
     is_closed: AtomicBool,
-    is_disk_full: AtomicBool,
+    pub disks: Disks,
     /// The newest map the node goes by, for names of keyspaces.
     map: RwLock<Option<Arc<ClusterMap>>>,
     pub refused: Refused,
 }
-
-/// Why nothing that needs room is let in.
-const DISK_FULL: &str =
-    "the node's disk is nearly full; nothing was written. Delete something, or add a node";
 
 /// What is behind the gate; it is there before anybody is let in.
 struct Parts {
@@ -76,9 +74,9 @@ impl Gate {
     /// An entrance that nothing lies behind yet.
     pub fn new(users: Arc<Users>, domain: Option<String>) -> Arc<Self> {
         let (parts, map) = (OnceLock::new(), RwLock::default());
-        let (is_closed, is_disk_full) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (is_closed, disks) = (AtomicBool::new(false), Disks::default());
         let refused = Refused::default();
-        Arc::new(Self { users, domain, parts, is_closed, is_disk_full, map, refused })
+        Arc::new(Self { users, domain, parts, is_closed, disks, map, refused })
     }
 
     /// Opens it.
@@ -97,21 +95,6 @@ impl Gate {
     /// Lets nobody in any more.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
-    }
-
-    /// Whether the node's disk has no room for new data: then only what makes room is let in.
-    pub fn set_disk_full(&self, is_full: bool) {
-        if self.is_disk_full.swap(is_full, Ordering::Relaxed) != is_full {
-            match is_full {
-                true => tracing::warn!("the disk is nearly full: writes are refused here"),
-                false => tracing::info!("the disk has room again: writes are taken again"),
-            }
-        }
-    }
-
-    /// Whether writes are refused because the disk is nearly full.
-    pub fn is_disk_full(&self) -> bool {
-        self.is_disk_full.load(Ordering::Relaxed)
     }
 
     /// The map by which names of keyspaces are told.
@@ -254,9 +237,13 @@ impl Gate {
         let has_room = parts.driver.has_room();
         let is_full = !has_room && !parts.driver.may_wait(client, transaction.payload_len());
         self.check(is_full, || crowded(parts.driver.backlog()))?;
-        self.check_disk(transaction)?;
-        let chain = || self.map.read().as_ref()?.chain(transaction, ends).ok();
-        count(parts.memory.check(chain), &self.refused.overload)?;
+        let nodes = || {
+            let chain = self.map.read().as_ref()?.chain(transaction, ends).ok()?;
+            Some(chain.hops().iter().map(|hop| hop.node).collect::<Nodes>())
+        };
+        let nodes = || nodes().unwrap_or_default();
+        count(self.disks.check_transaction(transaction, nodes), &self.refused.overload)?;
+        count(parts.memory.check(nodes), &self.refused.overload)?;
         count(parts.quotas.admit(transaction, Instant::now), &self.refused.quota)?;
         Ok(has_room)
     }
@@ -272,8 +259,8 @@ impl Gate {
             upload::Message::Stage { number, staged, .. } => {
                 (number, self.admit_piece(parts, caller, staged))
             }
-            upload::Message::Copy { number, blob, source, .. } => {
-                (number, self.admit_copy(parts, caller, blob, source))
+            upload::Message::Copy { number, blob, chunk, source, .. } => {
+                (number, self.admit_copy(parts, caller, (blob, *chunk), source))
             }
             upload::Message::Staged { .. }
             | upload::Message::Copied { .. }
@@ -290,7 +277,8 @@ impl Gate {
     /// is no room just now.
     fn admit_piece(&self, parts: &Parts, caller: &Caller, staged: &StagedPiece) -> Result<()> {
         self.permit(caller, &staged.blob, Right::Write)?;
-        self.check_piece_room(parts, staged.blob.keyspace, u64::from(staged.piece.len))
+        let len = u64::from(staged.piece.len);
+        self.check_piece_room(parts, (&staged.blob, staged.chunk), len)
     }
 
     /// Whether a piece may be filled now with what another blob had: to its client that is a read
@@ -299,19 +287,26 @@ impl Gate {
         &self,
         parts: &Parts,
         caller: &Caller,
-        blob: &BlobName,
+        (blob, chunk): (&BlobName, u64),
         source: &PieceSource,
     ) -> Result<()> {
         self.permit_copy(caller, blob, &source.blob)?;
         self.check_read_room(parts)?;
         self.admit_read(parts, source.blob.keyspace)?;
-        self.check_piece_room(parts, blob.keyspace, source.range.len())
+        self.check_piece_room(parts, (blob, chunk), source.range.len())
     }
 
-    fn check_piece_room(&self, parts: &Parts, keyspace: KeyspaceId, len: u64) -> Result<()> {
+    fn check_piece_room(
+        &self,
+        parts: &Parts,
+        (blob, chunk): (&BlobName, u64),
+        len: u64,
+    ) -> Result<()> {
         self.check(!parts.driver.has_room(), || crowded(parts.driver.backlog()))?;
-        self.check(self.is_disk_full(), || Error::unavailable(DISK_FULL))?;
-        count(parts.quotas.admit_bytes(keyspace, len), &self.refused.quota)
+        let nodes = || self.map.read().as_ref().map(|map| map.holders(blob, chunk));
+        let nodes = || nodes().unwrap_or_default();
+        count(self.disks.check(nodes), &self.refused.overload)?;
+        count(parts.quotas.admit_bytes(blob.keyspace, len), &self.refused.quota)
     }
 
     /// Lets a client's transaction wait until there is room for it; `None` when that is so.
@@ -331,15 +326,6 @@ impl Gate {
         let map = self.map.read();
         let known = map.as_ref().and_then(|map| map.keyspaces.get(&keyspace));
         known.map_or_else(|| format!("number {}", keyspace.0), |it| it.name.to_string())
-    }
-
-    fn check_disk(&self, transaction: &Transaction) -> Result<()> {
-        let mut operations = transaction.blobs.iter().flat_map(|blob| &blob.operations);
-        if !self.is_disk_full() || operations.all(Operation::makes_room) {
-            return Ok(());
-        }
-        self.refused.overload.fetch_add(1, Ordering::Relaxed);
-        Err(Error::unavailable(DISK_FULL))
     }
 
     fn admit_read(&self, parts: &Parts, keyspace: KeyspaceId) -> Result<()> {

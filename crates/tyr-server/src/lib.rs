@@ -19,6 +19,7 @@
 //! Reading order: `server`, `gate`, `driver`, `keeper`.
 
 mod driver;
+mod full_nodes;
 mod gate;
 pub mod histogram;
 mod keeper;

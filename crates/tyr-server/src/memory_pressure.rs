@@ -5,32 +5,26 @@
 //! it does when too much is in flight there; a head refuses what would go there, half a second late
 //! at most.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use parking_lot::RwLock;
-use tyr_protocol::chain::Chain;
 use tyr_store::store::Store;
 use tyr_types::{Error, NodeId, Result};
 
+use crate::full_nodes::FullNodes;
 use tyr_gossip::Heard;
-
-/// What was heard of a node counts for this long, in microseconds.
-pub(crate) const HEARD_MAX_US: u64 = 3_000_000;
 
 /// The room in memory for what the base lacks.
 pub(crate) struct MemoryPressure {
     store: Arc<Store>,
     /// Bytes that the base lacks at most, before nothing more is let in.
     dirty_max: usize,
-    /// Other nodes that are full, as far as heard: nearly always there are none.
-    full: RwLock<BTreeSet<NodeId>>,
+    others: FullNodes,
 }
 
 impl MemoryPressure {
     /// The room beside what `store` has to fold.
     pub fn new(store: Arc<Store>, dirty_max: usize) -> Arc<Self> {
-        Arc::new(Self { store, dirty_max, full: RwLock::default() })
+        Arc::new(Self { store, dirty_max, others: FullNodes::default() })
     }
 
     /// Whether this node takes nothing more.
@@ -40,15 +34,14 @@ impl MemoryPressure {
 
     /// What the others told.
     pub fn hear(&self, heard: &[Heard]) {
-        let is_full = |it: &&Heard| it.rumour.is_memory_full && it.age_us < HEARD_MAX_US;
-        *self.full.write() = heard.iter().filter(is_full).map(|it| it.node).collect();
+        self.others.hear(heard, |rumour| rumour.is_memory_full);
     }
 
-    /// Lets a transaction in, or not.
+    /// Lets a transaction in that goes to these nodes, or not.
     ///
     /// # Errors
-    /// `Unavailable` when a node of its chain is full.
-    pub fn check(&self, chain: impl FnOnce() -> Option<Chain>) -> Result<()> {
+    /// `Unavailable` when one of them is full.
+    pub fn check<I: IntoIterator<Item = NodeId>>(&self, nodes: impl FnOnce() -> I) -> Result<()> {
         if self.is_full() {
             return Err(Error::unavailable(
                 "the node's memory is full of what is not written back yet; nothing was done, try \
@@ -56,9 +49,7 @@ impl MemoryPressure {
             ));
         }
         debug_assert!(self.dirty_max > 0, "something fits into memory");
-        let full = self.full.read();
-        let Some(chain) = (!full.is_empty()).then(chain).flatten() else { return Ok(()) };
-        match chain.hops().iter().map(|hop| hop.node).find(|node| full.contains(node)) {
+        match self.others.first_of(nodes) {
             Some(node) => Err(Error::unavailable(format!(
                 "the memory of node {}, which gets a copy, is full of what is in flight or not \
                  written back yet; nothing was done, try again in a moment",
@@ -71,7 +62,6 @@ impl MemoryPressure {
 
 #[cfg(test)]
 mod tests {
-    use tyr_protocol::chain::{Ends, Hop, Part};
     use tyr_store::recent::Readers;
     use tyr_store::store::OpenedNode;
     use tyr_store::store::chunks::stored_name;
@@ -80,6 +70,7 @@ mod tests {
     use tyr_types::{Operation, Payload, Timestamp};
 
     use super::*;
+    use crate::full_nodes::HEARD_MAX_US;
     use tyr_gossip::Rumour;
 
     fn told(node: u16, is_memory_full: bool, age_us: u64) -> Heard {
@@ -87,9 +78,8 @@ mod tests {
         Heard { node: NodeId(node), incarnation: 1, rumour, age_us }
     }
 
-    fn over(nodes: [u16; 2]) -> Option<Chain> {
-        let hop = |node| Hop { node: NodeId(node), part: Part::Pieces(Vec::new()) };
-        Some(Chain::new(nodes.map(hop).to_vec(), Ends::new()).unwrap())
+    fn over(nodes: [u16; 2]) -> [NodeId; 2] {
+        nodes.map(NodeId)
     }
 
     #[test]

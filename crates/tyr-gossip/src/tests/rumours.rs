@@ -17,6 +17,7 @@ fn rumour(node: u16, epoch: u32, keyspaces: u32) -> Rumour {
         epoch: Epoch(epoch),
         snapshot_floor: Timestamp { epoch: Epoch(epoch), clock: 7, node },
         is_memory_full: node == 1,
+        is_disk_full: node == 2,
         totals: (1..=keyspaces).map(|keyspace| (KeyspaceId(keyspace), totals(keyspace))).collect(),
     }
 }

@@ -12,8 +12,9 @@ use tyr_types::{Epoch, Error, Result};
 use super::disk::NodeDisk;
 use super::vigilance::{Seen, Vigilance};
 use crate::driver::Driver;
+use crate::full_nodes::HEARD_MAX_US;
 use crate::gate::Gate;
-use crate::memory_pressure::{HEARD_MAX_US, MemoryPressure};
+use crate::memory_pressure::MemoryPressure;
 use crate::quota::Quotas;
 use tyr_gossip::{Gossip, Rumour};
 use tyr_runtime::clock;
@@ -83,6 +84,7 @@ impl Maintenance {
                 }
                 let heard = self.gossip.rumours();
                 self.memory.hear(&heard);
+                self.gate.disks.hear(&heard);
                 self.quotas.hear(&heard);
             }
             if ticks.is_multiple_of(TICKS_PER_LOOK) {
@@ -104,6 +106,7 @@ impl Maintenance {
             epoch,
             snapshot_floor,
             is_memory_full: self.memory.is_full() || self.driver.is_crowded(),
+            is_disk_full: self.gate.disks.is_full(),
             totals: self.quotas.counted(Instant::now()),
         }
     }
@@ -124,7 +127,7 @@ impl Maintenance {
     fn look_at_disk(&self) {
         self.disk.look();
         match self.store.room() {
-            Ok(room) => self.gate.set_disk_full(room < ROOM_MIN),
+            Ok(room) => self.gate.disks.set_full(room < ROOM_MIN),
             Err(error) => tracing::warn!(%error, "the disk does not tell how much room it has"),
         }
     }
