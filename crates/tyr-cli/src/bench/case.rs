@@ -8,7 +8,8 @@ use tyr::Durability;
 use super::meter::Figures;
 use super::pace::Pace;
 use super::random::Overwrites;
-use super::{Scenario, mix, monalisa, open, random, reads, stream, transforms};
+use super::returning::Absence;
+use super::{Scenario, mix, monalisa, open, random, reads, returning, stream, transforms};
 use crate::data::size_text;
 use crate::failure::Outcome;
 
@@ -59,6 +60,15 @@ pub enum Case {
         /// Bytes of the blob.
         bytes: u64,
     },
+    /// A node of a cluster that was away comes back.
+    Return {
+        /// How many blobs the cluster holds.
+        blobs: u64,
+        /// Bytes of each.
+        len: u64,
+        /// How many of them change while the node is away.
+        changed: u64,
+    },
     /// Makes the store that `Open` opens.
     Build {
         /// How many blobs of 100 bytes.
@@ -81,6 +91,7 @@ impl Case {
             Self::Mix { .. } => Scenario::Mix,
             Self::Stream { .. } => Scenario::Stream,
             Self::Random { .. } => Scenario::Random,
+            Self::Return { .. } => Scenario::Return,
             Self::Build { .. } | Self::Open { .. } => Scenario::Open,
         }
     }
@@ -112,6 +123,10 @@ impl Case {
                 let (len, bytes) = (size_text(*len), size_text(*bytes));
                 format!("random {len} overwrites, {durability}, {bytes}")
             }
+            Self::Return { blobs, len, changed } => {
+                let len = size_text(*len);
+                format!("return, {changed} of {blobs} blobs of {len} changed")
+            }
             Self::Build { blobs } => format!("build {blobs} blobs of 100 bytes"),
             Self::Open { blobs } => format!("open {blobs} blobs of 100 bytes"),
         }
@@ -137,6 +152,10 @@ impl Case {
             Self::Random { durability, len, bytes } => {
                 let durability = Durability::parse(durability)?;
                 random::run(dir, &Overwrites { durability, len: *len, bytes: *bytes })?
+            }
+            Self::Return { blobs, len, changed } => {
+                let (blobs, len, changed) = (*blobs, *len, *changed);
+                returning::run(dir, Absence { blobs, len, changed })?
             }
             Self::Build { blobs } => open::build(dir, *blobs)?,
             Self::Open { blobs } => open::open(dir, *blobs)?,

@@ -129,7 +129,12 @@ fn parse_machine_cpu(stat: &str) -> Option<Duration> {
 
 /// A line of `/proc/self/status` in MiB: `VmRSS` is resident now, `VmHWM` at most so far.
 pub fn memory_mib(name: &str) -> f64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    memory_mib_of(std::process::id(), name)
+}
+
+/// The same of another process.
+pub fn memory_mib_of(process: u32, name: &str) -> f64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     field(&status, name).map_or(f64::NAN, |kib| kib as f64 / 1024.0)
 }
 

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! plan ──cases──► child process ──figures──► report
-//!                 case.rs picks:  monalisa  reads  transforms  mix  stream  random  open
+//!                 case.rs picks:  monalisa  reads  transforms  mix  stream  random  return  open
 //!                 on: workload (who writes and reads what), pace (threads and time), latencies,
 //!                     meter
 //! ```
@@ -24,6 +24,7 @@ mod plan;
 mod random;
 mod reads;
 mod report;
+mod returning;
 mod stream;
 mod transforms;
 mod workload;
@@ -40,7 +41,7 @@ use crate::session::Session;
 use case::Case;
 use meter::Figures;
 use pace::Pace;
-use plan::{Folder, Item, plan};
+use plan::{Folder, Item, Sizes, plan};
 use report::Results;
 
 /// `tyr bench`
@@ -62,12 +63,16 @@ share of the CPU is held equal
   random      32 threads overwrite a large blob at random places: 512 bytes to 64 KiB each; then \
 reads of 4 KiB at random, and of all of it, beside what that took before; every read is verified. \
 It takes long, and runs only where --only names it
+  return      three nodes on this machine, one of which is killed; some blobs change 8 s long, and \
+it is started again: how long until it serves, what it compares, copies and takes, and how long \
+another client waits for a write at most. It runs only where --only names it
   open        many blobs of 100 bytes: time to open, resident memory
 
 Example:
-  tyr bench --only monalisa,reads --runs 3")]
+  tyr bench --only monalisa,reads --runs 3
+  tyr bench --only return --blobs 5000000 --runs 1")]
 pub struct BenchArguments {
-    /// Only these, separated by commas; default: all but random
+    /// Only these, separated by commas; default: all but random and return
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Scenario>,
     /// How often each case runs; medians are printed
@@ -79,9 +84,9 @@ pub struct BenchArguments {
     /// Bytes of the stream, of which the blobs of `random` have a half or an eighth
     #[arg(long, value_parser = parse_size, default_value = "4GiB", value_name = "SIZE")]
     bytes: u64,
-    /// Blobs of `open`
-    #[arg(long, default_value = "1000000", value_name = "N")]
-    blobs: u64,
+    /// Blobs of `open` (default 1000000), and small ones of `return` (default 200000)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    blobs: Option<u64>,
     /// Where the fresh folders go; default: the system's folder for temporary files
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -107,6 +112,7 @@ pub enum Scenario {
     Mix,
     Stream,
     Random,
+    Return,
     Open,
 }
 
@@ -118,6 +124,7 @@ impl Scenario {
         Self::Mix,
         Self::Stream,
         Self::Random,
+        Self::Return,
         Self::Open,
     ];
 
@@ -130,7 +137,7 @@ impl Scenario {
             | Self::Mix
             | Self::Stream
             | Self::Open => true,
-            Self::Random => false,
+            Self::Random | Self::Return => false,
         }
     }
 }
@@ -194,19 +201,21 @@ pub fn run(session: &mut Session, arguments: &BenchArguments) -> Outcome {
 }
 
 fn settings(arguments: &BenchArguments) -> (Pace, Vec<Item>, u32) {
-    const QUICK_BYTES: u64 = 16 << 20;
-    const QUICK_BLOBS: u64 = 3_000;
-    let (seconds, bytes, blobs, runs) = if arguments.is_quick {
-        (0.1, QUICK_BYTES, QUICK_BLOBS, 1)
+    let (seconds, runs, sizes) = if arguments.is_quick {
+        let (opened, small, large) = (3_000, 3_000, 16);
+        (0.1, 1, Sizes { bytes: 16 << 20, opened, small, large })
     } else {
-        (arguments.seconds, arguments.bytes, arguments.blobs, arguments.runs)
+        let (opened, small) = (arguments.blobs.unwrap_or(1_000_000), arguments.blobs);
+        let (small, large) = (small.unwrap_or(200_000), 1_500);
+        let sizes = Sizes { bytes: arguments.bytes, opened, small, large };
+        (arguments.seconds, arguments.runs, sizes)
     };
     let wanted: Vec<Scenario> = if arguments.only.is_empty() {
         Scenario::ALL.into_iter().filter(|scenario| scenario.is_default()).collect()
     } else {
         arguments.only.clone()
     };
-    (Pace::of_seconds(seconds), plan(&wanted, bytes, blobs), runs)
+    (Pace::of_seconds(seconds), plan(&wanted, sizes), runs)
 }
 
 /// Starts this program again for one case, and waits for its figures.

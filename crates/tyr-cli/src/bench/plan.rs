@@ -11,6 +11,25 @@ const MIX_THREADS: usize = 32;
 /// Writers among them: 5, 35, 65 and 95 %, rounded.
 const MIX_WRITERS: [usize; 4] = [2, 11, 21, 30];
 
+/// Bytes of the blobs of `return`, and how many change.
+const SMALL_LEN: u64 = 100;
+const SMALL_CHANGED: u64 = 232;
+const LARGE_LEN: u64 = 1 << 20;
+const LARGE_CHANGED: u64 = 104;
+
+/// How large the cases are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Bytes of the stream, of which the blobs of `random` have a part.
+    pub bytes: u64,
+    /// Blobs of `open`.
+    pub opened: u64,
+    /// Small blobs of `return`.
+    pub small: u64,
+    /// Large ones.
+    pub large: u64,
+}
+
 /// Where a case works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Folder {
@@ -32,7 +51,8 @@ pub struct Item {
 }
 
 /// The cases of the `wanted` scenarios.
-pub fn plan(wanted: &[Scenario], bytes: u64, blobs: u64) -> Vec<Item> {
+pub fn plan(wanted: &[Scenario], sizes: Sizes) -> Vec<Item> {
+    let Sizes { bytes, opened: blobs, .. } = sizes;
     let mut items = Vec::new();
     for scenario in Scenario::ALL.into_iter().filter(|scenario| wanted.contains(scenario)) {
         match scenario {
@@ -53,6 +73,7 @@ pub fn plan(wanted: &[Scenario], bytes: u64, blobs: u64) -> Vec<Item> {
             ),
             Scenario::Stream => items.extend(stream(bytes).map(fresh)),
             Scenario::Random => items.extend(random(bytes).map(fresh)),
+            Scenario::Return => items.extend(returning(sizes).map(fresh)),
         }
     }
     items
@@ -93,13 +114,25 @@ fn random(bytes: u64) -> [Case; 4] {
     })
 }
 
+/// Many small blobs, of which few change, and large ones, of which more do; of few a tenth.
+fn returning(sizes: Sizes) -> [Case; 2] {
+    [(sizes.small, SMALL_LEN, SMALL_CHANGED), (sizes.large, LARGE_LEN, LARGE_CHANGED)].map(
+        |(blobs, len, changed)| {
+            let changed = changed.min(blobs.div_ceil(10));
+            Case::Return { blobs, len, changed }
+        },
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const SIZES: Sizes = Sizes { bytes: 4 << 30, opened: 1_000_000, small: 3_000, large: 16 };
+
     #[test]
     fn the_whole_plan_has_every_scenario_and_no_case_twice() {
-        let items = plan(&Scenario::ALL, 1, 1);
+        let items = plan(&Scenario::ALL, SIZES);
         for scenario in Scenario::ALL {
             assert!(items.iter().any(|item| item.case.scenario() == scenario), "{scenario:?}");
         }
@@ -111,14 +144,14 @@ mod tests {
 
     #[test]
     fn only_the_wanted_scenarios_are_planned() {
-        let items = plan(&[Scenario::Reads], 1, 1);
+        let items = plan(&[Scenario::Reads], SIZES);
         assert!(items.iter().all(|item| item.case.scenario() == Scenario::Reads));
         assert_eq!(items.len(), 2);
     }
 
     #[test]
     fn cases_survive_the_way_to_a_child_process() {
-        for item in plan(&Scenario::ALL, 4 << 30, 1_000_000) {
+        for item in plan(&Scenario::ALL, SIZES) {
             let text = serde_json::to_string(&item.case).unwrap();
             assert_eq!(serde_json::from_str::<Case>(&text).unwrap(), item.case);
         }

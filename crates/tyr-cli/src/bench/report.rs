@@ -73,6 +73,7 @@ fn columns(scenario: Scenario) -> &'static [Column] {
             ("through_mib_per_s", "through MiB/s", 0),
             ("through_share", "through/untouched", 3),
         ],
+        Scenario::Return => &RETURN,
         Scenario::Open => &[
             ("per_s", "blobs/s", 0),
             ("cpu_us", "CPU µs/blob", 2),
@@ -85,6 +86,22 @@ fn columns(scenario: Scenario) -> &'static [Column] {
         ],
     }
 }
+
+/// Of a node that comes back: what is its own, and what others notice.
+const RETURN: [Column; 12] = [
+    ("ready_s", "ready s", 2),
+    ("node_cpu_s", "CPU s", 2),
+    ("others_cpu_s", "CPU s of others", 2),
+    ("compared", "compared", 0),
+    ("copied", "copied", 0),
+    ("copied_mib", "copied MiB", 2),
+    ("copied_per_changed", "copied/changed B", 3),
+    ("node_resident_mib", "resident MiB", 0),
+    ("node_peak_mib", "its peak MiB", 0),
+    ("wait_ms_max", "longest wait ms", 0),
+    ("wait_returning_ms_max", "since its start", 0),
+    ("fill_s", "fill s", 1),
+];
 
 /// What every table ends with.
 const COMMON: [Column; 2] =

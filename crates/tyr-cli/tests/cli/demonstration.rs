@@ -88,6 +88,21 @@ fn every_benchmark_runs_at_its_smallest() {
 }
 
 #[test]
+fn the_return_of_a_node_is_measured_where_it_is_asked_for() {
+    let shell = Shell::empty();
+    let results = &shell.json(["bench", "--quick", "--only", "return"])[0];
+    let cases = results["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 2, "{results}");
+    for (case, (blobs, changed)) in cases.iter().zip([(3_000.0, 232.0), (16.0, 2.0)]) {
+        let of = |name: &str| case["figures"][name]["median"].as_f64().unwrap();
+        // What the other client has written counts, too.
+        assert!((blobs..=blobs + 16.0).contains(&of("compared")), "{case}");
+        assert!((changed..=changed + 16.0).contains(&of("copied")), "{case}");
+        assert!(of("ready_s") > 0.0 && of("wait_ms_max") > 0.0, "{case}");
+    }
+}
+
+#[test]
 fn random_overwrites_are_measured_where_they_are_asked_for() {
     let shell = Shell::empty();
     let results = &shell.json(["bench", "--quick", "--only", "random"])[0];

@@ -165,6 +165,7 @@ impl<S: Store> Turn<'_, S> {
             return;
         }
         let (mut own, next) = self.own_of((from, since), after.as_ref(), next, &map);
+        self.member.recipient.note_compared(own.len());
         let is_in_page = |name: &ChunkName| next.as_ref().is_none_or(|next| name <= next);
         let is_compared = self.member.commit.rules.hold(Rule::D5);
         // What it was at a kept moment above some of what waits, a copy says.

@@ -49,7 +49,11 @@ pub struct Progress {
     pub missing: usize,
     /// Chunks installed.
     pub installed: usize,
-    /// Bytes installed since the start.
+    /// Chunks compared with what their authorities have (D5), since the start.
+    pub compared: u64,
+    /// Chunks copied since the start.
+    pub copied: u64,
+    /// Bytes of them.
     pub bytes: u64,
 }
 
@@ -107,6 +111,8 @@ pub struct Recipient {
     installed: BTreeSet<ChunkName>,
     /// The number of the last read. Numbers of different incarnations are different.
     reads: u64,
+    compared: u64,
+    copied: u64,
     bytes: u64,
     /// Bytes a second that are copied at most; `None` for as many as come.
     rate: Option<u64>,
@@ -133,6 +139,8 @@ impl Recipient {
             written: BTreeSet::new(),
             installed: BTreeSet::new(),
             reads: incarnation << 32,
+            compared: 0,
+            copied: 0,
             bytes: 0,
             rate: None,
             paid_us: 0,
@@ -162,8 +170,15 @@ impl Recipient {
             },
             missing: self.missing.len() + self.copying.len() + self.written.len(),
             installed: self.installed.len(),
+            compared: self.compared,
+            copied: self.copied,
             bytes: self.bytes,
         }
+    }
+
+    /// So many chunks were compared.
+    pub fn note_compared(&mut self, chunks: usize) {
+        self.compared += chunks as u64;
     }
 
     /// Whether the base of `chunk` is here, and durable.
@@ -364,6 +379,7 @@ impl Recipient {
         copying.offset += range.len();
         (copying.at, copying.asked_us) = (Some(copy.at), None);
         if copy.is_last {
+            self.copied += 1;
             self.copying.remove(&read);
             self.written.insert(chunk.clone());
         }

@@ -159,7 +159,13 @@ pub struct MovementStatistics {
     pub missing: usize,
     /// Chunks installed.
     pub installed: usize,
-    /// Bytes installed since the start.
+    /// Chunks compared with what their authorities have, since the node began to return.
+    #[serde(default)]
+    pub compared: u64,
+    /// Chunks copied since then.
+    #[serde(default)]
+    pub copied: u64,
+    /// Bytes of them.
     pub bytes: u64,
     /// Seconds until what is known to be missing is here, as fast as it went so far; `None` when
     /// nothing is missing or nothing came yet.
@@ -474,9 +480,17 @@ impl Observer {
 }
 
 fn movement(progress: &Progress, pace: &mut Pace) -> MovementStatistics {
-    let Progress { is_moving, unlisted, missing, installed, bytes } = *progress;
-    let remaining_s = pace.remaining_s(progress, Instant::now());
-    MovementStatistics { is_moving, unlisted, missing, installed, bytes, remaining_s }
+    let Progress { is_moving, unlisted, missing, installed, compared, copied, bytes } = *progress;
+    MovementStatistics {
+        is_moving,
+        unlisted,
+        missing,
+        installed,
+        compared,
+        copied,
+        bytes,
+        remaining_s: pace.remaining_s(progress, Instant::now()),
+    }
 }
 
 #[cfg(test)]
@@ -492,7 +506,7 @@ mod tests {
             unlisted: 0,
             missing,
             installed,
-            bytes: 0,
+            ..Progress::default()
         };
         assert_eq!(pace.remaining_s(&progress(100, 10), start), None);
         let later = start + Duration::from_secs(5);

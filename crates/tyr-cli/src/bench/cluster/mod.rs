@@ -22,7 +22,7 @@ use tokio::runtime::{Builder, Runtime};
 use tyr::{Error, Keyspace, Tyr};
 
 use self::case::{Case, Pattern};
-use self::processes::Processes;
+pub use self::processes::Processes;
 use super::machine;
 use super::meter::Figures;
 use crate::dev::{Children, Layout, Ports};
@@ -31,10 +31,10 @@ use crate::output::table;
 use crate::session::Session;
 
 /// Nodes of the cluster, and replicas of each chunk.
-const NODES: u16 = 3;
+pub const NODES: u16 = 3;
 
 /// How long the nodes have to form a cluster.
-const READY_MAX: Duration = Duration::from_secs(60);
+pub const READY_MAX: Duration = Duration::from_secs(60);
 
 /// The figures of one case, with those of each run.
 type Measured = (Case, Vec<Figures>);
