@@ -9,7 +9,7 @@ use super::finding::Finding;
 use super::tree::{Tree, line_of};
 
 /// A crate and the crates of this repository that it may depend on.
-const EDGES: [(&str, &[&str]); 21] = [
+const EDGES: [(&str, &[&str]); 22] = [
     ("tyr-types", &[]),
     ("tyr-metadata", &["tyr-types"]),
     ("tyr-protocol", &["tyr-types"]),
@@ -47,6 +47,7 @@ const EDGES: [(&str, &[&str]); 21] = [
     ),
     ("tyr", &["tyr-types", "tyr-metadata", "tyr-runtime", "tyr-embedded", "tyr-net", "tyr-client"]),
     ("tyr-telemetry", &["tyr"]),
+    ("tyr-log", &["tyr"]),
     (
         "tyr-cli",
         &[
@@ -60,6 +61,7 @@ const EDGES: [(&str, &[&str]); 21] = [
             "tyr-trace",
             "tyr-server",
             "tyr-telemetry",
+            "tyr-log",
         ],
     ),
     ("tyr-sim", &["tyr-types", "tyr-protocol", "tyr-store", "tyr-engine"]),
@@ -81,7 +83,8 @@ const EDGES: [(&str, &[&str]); 21] = [
 ];
 
 /// What only a crate's tests may depend on besides: a client is tried against nodes.
-const TEST_EDGES: [(&str, &str); 2] = [("tyr-server", "tyr-client"), ("tyr", "tyr-server")];
+const TEST_EDGES: [(&str, &str); 3] =
+    [("tyr-server", "tyr-client"), ("tyr", "tyr-server"), ("tyr-log", "tyr-server")];
 
 /// Crates below tyr-runtime, where the same calls give the same results on every run.
 const PURE: [&str; 5] = ["tyr-types", "tyr-metadata", "tyr-protocol", "tyr-store", "tyr-engine"];
