@@ -56,6 +56,7 @@ mod entry;
 mod frame;
 mod group;
 mod lane;
+mod last;
 mod layout;
 mod log;
 mod name;

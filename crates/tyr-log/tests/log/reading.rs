@@ -119,3 +119,24 @@ fn reading_begins_at_a_time() {
         assert_eq!(all_from(&log, &Start::Time(0)).await, entries);
     });
 }
+
+#[test]
+fn the_last_entries_are_those_at_the_end_of_the_one_order() {
+    on_each(|place| async move {
+        let log = place.log("orders", 3).await;
+        let (none, begin) = log.last(5).await.unwrap();
+        assert_eq!((none.len(), begin), (0, log.tail().await.unwrap()));
+        // Unevenly: one partition has hardly anything.
+        for n in 0..70_u64 {
+            let batch = Batch::of([format!("{n:0100}")]).unwrap();
+            let partition = if n == 30 { 2 } else { n as u16 % 2 };
+            log.append_batch(&batch.in_partition(partition)).await.unwrap();
+        }
+        let entries = all(&log).await;
+        for count in [0, 1, 20, 45, 70, 99] {
+            let (last, next) = log.last(count).await.unwrap();
+            assert_eq!(last, entries[70_usize.saturating_sub(count)..], "{count}");
+            assert_eq!(next, log.tail().await.unwrap());
+        }
+    });
+}
