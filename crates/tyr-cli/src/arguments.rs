@@ -38,10 +38,11 @@ use crate::commands::writing::{
 use crate::demo::DemoArguments;
 use crate::dev::DevArguments;
 use crate::failure::Outcome;
+use crate::log::LogCommand;
 use crate::serve::ServeArguments;
 use crate::session::{Session, SessionArguments};
 use crate::telemetry::TelemetryCommand;
-use crate::{bench, demo, dev, serve, telemetry};
+use crate::{bench, demo, dev, log, serve, telemetry};
 
 const AFTER_HELP: &str = "\
 Blobs are named by two arguments, KEYSPACE and KEY. Exit codes: 0 done, 1 a check found \
@@ -148,6 +149,9 @@ pub enum Command {
     /// The monitoring store: take measurements in, query them, verify them
     #[command(subcommand)]
     Telemetry(Box<TelemetryCommand>),
+    /// The shared log: append entries, read and follow them, share them among consumers
+    #[command(subcommand)]
+    Log(Box<LogCommand>),
     /// Run a node of a cluster until it is told to stop
     Serve(Box<ServeArguments>),
     /// Run a small cluster on this machine, for trying things
@@ -204,6 +208,7 @@ impl Command {
             Self::BenchChild(arguments) => bench::run_child(session, &arguments),
             Self::Demo(arguments) => demo::run(session, &arguments),
             Self::Telemetry(command) => telemetry::run(session, *command),
+            Self::Log(command) => log::run(session, *command),
             Self::Serve(arguments) => serve::run(session, &arguments),
             Self::Dev(arguments) => dev::run(session, &arguments),
             Self::Status(arguments) => status::run(session, &arguments),

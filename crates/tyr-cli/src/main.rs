@@ -1,10 +1,10 @@
 //! The `tyr` command: everything that Týr does, from a shell.
 //!
 //! [`arguments`] is the command line as types, on top of all commands: `commands/` has those on
-//! blobs and keyspaces, one file a family; `bench/`, `demo/` and `telemetry/` are the large ones.
-//! `serve/` is a node of a cluster, with its `configuration/` and `logging/`, and `dev/` a small
-//! cluster for trying things. [`metrics`] is what Prometheus reads of services. [`session`] opens
-//! and closes the store, [`output`] prints text or JSON, [`failure`] holds the exit codes,
+//! blobs and keyspaces, one file a family; `bench/`, `demo/`, `telemetry/` and `log/` are the large
+//! ones. `serve/` is a node of a cluster, with its `configuration/` and `logging/`, and `dev/` a
+//! small cluster for trying things. [`metrics`] is what Prometheus reads of services. [`session`]
+//! opens and closes the store, [`output`] prints text or JSON, [`failure`] holds the exit codes,
 //! [`interrupt`] is Ctrl-C, [`process`] what the system says of this process. `cluster/` asks
 //! monitors and nodes. Nothing here knows how a store works: commands on data use the public crates
 //! only, and `serve/` starts a node without looking into it.
@@ -23,6 +23,7 @@ mod demo;
 mod dev;
 mod failure;
 mod interrupt;
+mod log;
 mod logging;
 mod metrics;
 mod output;

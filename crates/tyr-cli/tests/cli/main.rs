@@ -9,6 +9,7 @@ mod demonstration;
 mod exit_codes;
 mod lifecycle;
 mod locks;
+mod log;
 mod loss;
 mod membership;
 mod metadata;
