@@ -9,7 +9,7 @@ use super::meter::Figures;
 use super::pace::Pace;
 use super::random::Overwrites;
 use super::returning::Absence;
-use super::{Scenario, mix, monalisa, open, random, reads, returning, stream, transforms};
+use super::{Scenario, log, mix, monalisa, open, random, reads, returning, stream, transforms};
 use crate::data::size_text;
 use crate::failure::Outcome;
 
@@ -79,6 +79,15 @@ pub enum Case {
         /// How many blobs of 100 bytes.
         blobs: u64,
     },
+    /// The shared log.
+    Log {
+        /// What is done to it.
+        work: log::Work,
+        /// How it is acknowledged, by name.
+        durability: String,
+        /// Threads that do it.
+        threads: usize,
+    },
 }
 
 impl Case {
@@ -93,6 +102,7 @@ impl Case {
             Self::Random { .. } => Scenario::Random,
             Self::Return { .. } => Scenario::Return,
             Self::Build { .. } | Self::Open { .. } => Scenario::Open,
+            Self::Log { .. } => Scenario::Log,
         }
     }
 
@@ -129,6 +139,9 @@ impl Case {
             }
             Self::Build { blobs } => format!("build {blobs} blobs of 100 bytes"),
             Self::Open { blobs } => format!("open {blobs} blobs of 100 bytes"),
+            Self::Log { work, durability, threads } => {
+                format!("log, {}, {durability}, {threads} threads", work.name())
+            }
         }
     }
 
@@ -159,6 +172,9 @@ impl Case {
             }
             Self::Build { blobs } => open::build(dir, *blobs)?,
             Self::Open { blobs } => open::open(dir, *blobs)?,
+            Self::Log { work, durability, threads } => {
+                log::run(pace, dir, *work, Durability::parse(durability)?, *threads)?
+            }
         })
     }
 }

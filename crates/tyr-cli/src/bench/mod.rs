@@ -7,6 +7,7 @@
 //! ```text
 //! plan ──cases──► child process ──figures──► report
 //!                 case.rs picks:  monalisa  reads  transforms  mix  stream  random  return  open
+//!                     log
 //!                 on: workload (who writes and reads what), pace (threads and time), latencies,
 //!                     meter
 //! ```
@@ -14,6 +15,7 @@
 mod case;
 mod cluster;
 mod latencies;
+mod log;
 mod machine;
 mod meter;
 mod mix;
@@ -67,6 +69,8 @@ It takes long, and runs only where --only names it
 it is started again: how long until it serves, what it compares, copies and takes, and how long \
 another client waits for a write at most. It runs only where --only names it
   open        many blobs of 100 bytes: time to open, resident memory
+  log         the shared log, one partition: appends of one entry of 100 bytes, batches of 64 KiB \
+of them, and a consumer that pops 100 at a time; what was appended is counted afterwards
 
 Example:
   tyr bench --only monalisa,reads --runs 3
@@ -114,6 +118,7 @@ pub enum Scenario {
     Random,
     Return,
     Open,
+    Log,
 }
 
 impl Scenario {
@@ -126,6 +131,7 @@ impl Scenario {
         Self::Random,
         Self::Return,
         Self::Open,
+        Self::Log,
     ];
 
     /// Whether it runs where `--only` names none: all do but what takes long.
@@ -136,7 +142,8 @@ impl Scenario {
             | Self::Transforms
             | Self::Mix
             | Self::Stream
-            | Self::Open => true,
+            | Self::Open
+            | Self::Log => true,
             Self::Random | Self::Return => false,
         }
     }

@@ -4,6 +4,7 @@ use tyr::Durability;
 
 use super::Scenario;
 use super::case::Case;
+use super::log::Work;
 use super::random::whole_pieces;
 
 /// Threads of the mix.
@@ -74,6 +75,7 @@ pub fn plan(wanted: &[Scenario], sizes: Sizes) -> Vec<Item> {
             Scenario::Stream => items.extend(stream(bytes).map(fresh)),
             Scenario::Random => items.extend(random(bytes).map(fresh)),
             Scenario::Return => items.extend(returning(sizes).map(fresh)),
+            Scenario::Log => items.extend(log().map(fresh)),
         }
     }
     items
@@ -122,6 +124,21 @@ fn returning(sizes: Sizes) -> [Case; 2] {
             Case::Return { blobs, len, changed }
         },
     )
+}
+
+fn log() -> [Case; 5] {
+    [
+        (Work::Append, Durability::Buffered, 1),
+        (Work::Append, Durability::Buffered, 32),
+        (Work::Append, Durability::Sync, 32),
+        (Work::Batches, Durability::Buffered, 1),
+        (Work::Pop, Durability::Buffered, 1),
+    ]
+    .map(|(work, durability, threads)| Case::Log {
+        work,
+        durability: durability.name().to_owned(),
+        threads,
+    })
 }
 
 #[cfg(test)]

@@ -74,6 +74,13 @@ fn columns(scenario: Scenario) -> &'static [Column] {
             ("through_share", "through/untouched", 3),
         ],
         Scenario::Return => &RETURN,
+        Scenario::Log => &[
+            ("per_s", "calls/s", 0),
+            ("cpu_us", "CPU µs/call", 2),
+            ("entries_per_cpu_s", "entries/CPU s", 0),
+            ("p50_us", "p50 µs", 1),
+            ("p99_us", "p99 µs", 1),
+        ],
         Scenario::Open => &[
             ("per_s", "blobs/s", 0),
             ("cpu_us", "CPU µs/blob", 2),

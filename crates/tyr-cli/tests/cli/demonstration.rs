@@ -75,7 +75,8 @@ fn every_benchmark_runs_at_its_smallest() {
     let results = &shell.json(["bench", "--quick"])[0];
     assert!(results["machine"]["cpus"].as_u64().unwrap() > 0);
     let cases = results["cases"].as_array().unwrap();
-    for scenario in ["monalisa", "reads", "transforms", "mix", "plain file", "blob", "open"] {
+    for scenario in ["monalisa", "reads", "transforms", "mix", "plain file", "blob", "open", "log"]
+    {
         let case = cases.iter().find(|case| case["label"].as_str().unwrap().starts_with(scenario));
         let case = case.unwrap_or_else(|| panic!("no case of {scenario}: {results}"));
         for (name, figure) in case["figures"].as_object().unwrap() {
