@@ -137,6 +137,12 @@ impl Log {
     /// `InvalidArgument` when the log is sealed.
     pub(crate) async fn refresh(&self, partition: u16) -> Result<()> {
         let description = self.describe().await?;
+        if description.created != self.shared.created {
+            return Err(Error::not_found(format!(
+                "log {} was deleted, and another one of this name made: open it again",
+                self.shared.name
+            )));
+        }
         if description.is_sealed {
             return Err(Error::invalid(format!(
                 "log {} is sealed: it takes no more entries, and stays as it is",

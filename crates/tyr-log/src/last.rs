@@ -20,7 +20,7 @@ impl Log {
     /// # Errors
     /// As [`Log::reader`].
     pub async fn last(&self, count: usize) -> Result<(Vec<Entry>, Cut)> {
-        let mut back = 1;
+        let mut back: u64 = 0;
         loop {
             let (oldest, tail) = (self.oldest().await?, self.tail().await?);
             let begin = |(mark, end): (&Position, &Position)| {
@@ -34,7 +34,7 @@ impl Log {
             if entries.len() >= count || is_all {
                 return Ok((entries, next));
             }
-            back *= 4;
+            back = (4 * back).max(1);
         }
     }
 

@@ -31,6 +31,8 @@ pub(crate) struct Shared {
     /// Of a strict log: its counter.
     pub number_key: Option<Key>,
     pub segment_bytes: u64,
+    /// When it was made: tells it from a later log of the same name.
+    pub created: Timestamp,
     pub tails: Vec<Tail>,
     /// The partition that is next in turn.
     pub turn: AtomicUsize,
@@ -145,7 +147,7 @@ impl Log {
         });
         let tails = tails.collect::<Result<_>>()?;
         let number_key = description.is_strict.then(|| layout::number_key(&name)).transpose()?;
-        let segment_bytes = description.segment_bytes;
+        let Description { segment_bytes, created, .. } = description;
         Ok(Self {
             shared: Arc::new(Shared {
                 store: store.clone(),
@@ -154,6 +156,7 @@ impl Log {
                 key,
                 number_key,
                 segment_bytes,
+                created,
                 tails,
                 turn: AtomicUsize::new(0),
             }),

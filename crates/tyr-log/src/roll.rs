@@ -37,6 +37,8 @@ impl Log {
         let next = Segment::new(&shared.name, full.partition, full.number + 1)?;
         let head = segment::new_head(&shared.name, next.partition, next.number)?;
         let mut transaction = shared.store.begin();
+        // A log that is being deleted is not to be described again by this.
+        transaction.expect_present(&shared.keyspace, &shared.key)?;
         transaction.compare(&shared.keyspace, &full.key, 0, segment::open_bytes())?;
         let closed = Closed::Rolled.word().to_vec();
         transaction.write(&shared.keyspace, &full.key, CLOSED_AT, closed)?;
@@ -67,6 +69,7 @@ impl Log {
                 return Ok(());
             }
             let mut transaction = shared.store.begin();
+            transaction.expect_present(&shared.keyspace, &shared.key)?;
             for (row, partition) in description.rows.iter().zip(0..) {
                 let last = Segment::new(&shared.name, partition, row.last)?;
                 transaction.compare(&shared.keyspace, &last.key, 0, segment::open_bytes())?;

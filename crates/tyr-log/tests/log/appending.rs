@@ -171,6 +171,45 @@ fn a_log_that_is_deleted_is_told_to_who_has_it_open() {
 }
 
 #[test]
+fn a_log_that_was_made_anew_is_told_from_the_one_before() {
+    on_each(|place| async move {
+        let log = place.log("a", 1).await;
+        for _ in 0..4 {
+            log.append("x".repeat(600)).await.unwrap();
+        }
+        Log::delete(&place.store, &place.keyspace, "a").await.unwrap();
+        let anew = place.log("a", 1).await;
+        let error = log.append("y").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert!(error.message().contains("open it again"), "{error}");
+        assert!(all(&anew).await.is_empty());
+    });
+}
+
+#[test]
+fn who_appends_while_a_log_is_deleted_leaves_nothing_of_it() {
+    on_each(|place| async move {
+        for round in 0..5 {
+            let log = place.log("a", 2).await;
+            let append = async |log: Log| while log.append("x".repeat(600)).await.is_ok() {};
+            let writers: Vec<_> = (0..3).map(|_| tokio::spawn(append(log.clone()))).collect();
+            while log.tail().await.unwrap().positions()[0].segment < 2 {
+                tokio::task::yield_now().await;
+            }
+            Log::delete(&place.store, &place.keyspace, "a").await.unwrap();
+            for writer in writers {
+                writer.await.unwrap();
+            }
+            // What was appended in between may be left, and the next one takes it away.
+            let _ = Log::delete(&place.store, &place.keyspace, "a").await;
+            let left = place.store.keyspace(&place.keyspace).await.unwrap();
+            let left = left.scan(b"a", None, 10).await.unwrap();
+            assert!(left.is_empty(), "round {round}: {left:?}");
+        }
+    });
+}
+
+#[test]
 fn keyspaces_that_are_there_are_taken_if_they_can_hold_a_log() {
     on_each(|place| async move {
         let make = async |place: &Place, name: &str, config: KeyspaceConfig| {
