@@ -2,8 +2,8 @@
 //! copies of it.
 //!
 //! What follows a head is not refused anywhere (promise 4): a node whose disk has no room would
-//! take what others begin until its log takes no more, and then be of no use. So it says by rumour that
-//! its disk is nearly full, and heads refuse what would go there, half a second late at most.
+//! take what others begin until its log takes no more, and then be of no use. So it says by rumour
+//! that its disk is nearly full, and heads refuse what would go there, half a second late at most.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

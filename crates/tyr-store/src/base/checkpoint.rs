@@ -213,8 +213,8 @@ impl Base {
         }
     }
 
-    /// Gives dead extents back but those `kept`, or has them given back. All of them were noted in a
-    /// batch that is synced, so no older state of the index, in which they were alive, can come
+    /// Gives dead extents back but those `kept`, or has them given back. All of them were noted in
+    /// a batch that is synced, so no older state of the index, in which they were alive, can come
     /// back.
     fn free_dead(&self, kept: &BTreeSet<ExtentRef>) -> Result<()> {
         let end = key::behind(key::DEAD).expect("the prefix is not the last");
