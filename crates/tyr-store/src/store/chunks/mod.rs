@@ -123,8 +123,11 @@ impl Store {
             // Of a chunk that is not there nothing is known but when it was looked at last.
             let absent = || {
                 let nothing = BlobState::new(Attributes::default(), Timestamp::ZERO);
-                // Looked at after the base: what left memory meanwhile counts.
-                let nothing = nothing.with_known_from(self.recent.known_from());
+                // What was deleted since the last checkpoint has its tombstone in the base, also
+                // where memory forgot it. Looked at after the base: what left memory, or the base,
+                // meanwhile counts.
+                let passed = self.base.last_checkpoint().timestamp;
+                let nothing = nothing.with_known_from(self.recent.known_from().min(passed));
                 // Its tombstone is forgotten, and what a checkpoint has of before comes again.
                 nothing.with_absent_to(folded)
             };

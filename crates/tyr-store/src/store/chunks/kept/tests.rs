@@ -1,7 +1,8 @@
-//! Chunks at kept moments against a model of whole contents: written, deleted, folded, forgotten,
-//! copied from elsewhere, let go of; after each step each kept moment reads as it was (V7).
+//! Chunks at kept moments against a model of whole contents: written, deleted, folded bit by bit,
+//! forgotten, copied from elsewhere, let go of, and played again after a stop of the node; after
+//! each step each kept moment reads as it was (V7).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tyr_types::chunk::Start;
@@ -15,12 +16,12 @@ use crate::index::memory::MemoryIndex;
 use crate::log::LogOptions;
 use crate::recent::Readers;
 use crate::recent::chunk::Installed;
-use crate::store::Parts;
 use crate::store::chunks::stored_name;
+use crate::store::{Fold, Parts};
 
 const KEYSPACE: KeyspaceId = KeyspaceId(1);
 const SIZE: u64 = 64 << 10;
-const BLOBS: usize = 3;
+const BLOBS: usize = 4;
 
 fn at(clock: u64) -> Timestamp {
     Timestamp { epoch: Epoch(1), clock, node: 0 }
@@ -48,25 +49,74 @@ impl Draws {
 type History = BTreeMap<u64, Option<Vec<u8>>>;
 
 struct Case {
+    disk: SimulatedDisk,
+    index: MemoryIndex,
     store: Arc<Store>,
     kept: Vec<Timestamp>,
     blobs: [History; BLOBS],
     clock: u64,
+    /// The fold under way.
+    fold: Option<Fold>,
+    /// Where it reads, and kept moments at which it stops.
+    fold_at: Timestamp,
+    stops: Vec<Timestamp>,
+    /// What was done since the last checkpoint, and to which blob, in order.
+    log: Vec<(u64, usize, Done)>,
+}
+
+/// What the log has of a blob.
+enum Done {
+    Operation(Operation),
+    /// It came from another node, which knew of kept moments from this one on.
+    Copied {
+        known_from: u64,
+    },
 }
 
 impl Case {
     fn new() -> Self {
+        let (disk, index) = (SimulatedDisk::new(), MemoryIndex::new());
+        let store = Self::open(&disk, &index);
+        let config = KeyspaceConfig { chunk_size: SIZE, ..KeyspaceConfig::default() };
+        store.adopt_keyspace(KEYSPACE, &KeyspaceName::new("k").unwrap(), &config).unwrap();
+        Self {
+            disk,
+            index,
+            store,
+            kept: Vec::new(),
+            blobs: Default::default(),
+            clock: 10,
+            fold: None,
+            fold_at: Timestamp::MAX,
+            stops: Vec::new(),
+            log: Vec::new(),
+        }
+    }
+
+    fn open(disk: &SimulatedDisk, index: &MemoryIndex) -> Arc<Store> {
         let parts = Parts {
-            disk: Arc::new(SimulatedDisk::new()),
-            index: Box::new(MemoryIndex::default()),
+            disk: Arc::new(disk.clone()),
+            index: Box::new(index.clone()),
             log: LogOptions::default(),
             extents: ExtentOptions::default(),
             is_read_only: false,
         };
-        let store = Store::assemble_node(parts, &mut |_, _, _| Ok(())).unwrap().store;
-        let config = KeyspaceConfig { chunk_size: SIZE, ..KeyspaceConfig::default() };
-        store.adopt_keyspace(KEYSPACE, &KeyspaceName::new("k").unwrap(), &config).unwrap();
-        Self { store, kept: Vec::new(), blobs: Default::default(), clock: 10 }
+        Store::assemble_node(parts, &mut |_, _, _| Ok(())).unwrap().store
+    }
+
+    /// The node stops, whatever fold is under way, and starts anew: what the log has of after the
+    /// last checkpoint is played again.
+    fn restart(&mut self) {
+        self.store = Self::open(&self.disk, &self.index);
+        self.has_folded();
+        let checkpoint = self.store.base().last_checkpoint().timestamp;
+        self.log.retain(|(when, ..)| checkpoint < at(*when));
+        for (when, number, operation) in &self.log {
+            match operation {
+                Done::Operation(operation) => self.play(*when, *number, operation),
+                Done::Copied { known_from } => self.install(*when, *number, *known_from),
+            }
+        }
     }
 
     fn blob(number: usize) -> BlobName {
@@ -91,7 +141,7 @@ impl Case {
         self.clock += 1;
         let mut content = self.content(number, self.clock).cloned();
         let operation = match draws.below(6) {
-            0 => {
+            0 | 5 => {
                 content = None;
                 Operation::Delete
             }
@@ -111,22 +161,71 @@ impl Case {
                 Operation::Write { offset, payload: Payload::Inline(bytes.into()) }
             }
         };
-        let cell = self.store.chunk(&Self::blob(number)).unwrap();
-        let kept = self.unfolded();
-        let readers = Readers::NONE.and_kept(&kept);
-        let (operations, start) = (std::slice::from_ref(&operation), Start::Guessed(0));
-        self.store
-            .apply_chunk(&cell, place(0), operations, start, at(self.clock), readers)
-            .unwrap();
+        self.apply(number, operation, content);
+    }
+
+    /// Does an operation, after which the blob has this content.
+    fn apply(&mut self, number: usize, operation: Operation, content: Option<Vec<u8>>) {
+        self.play(self.clock, number, &operation);
+        self.log.push((self.clock, number, Done::Operation(operation)));
         self.blobs[number].insert(self.clock, content);
     }
 
-    fn fold(&mut self) {
-        let stops = self.unfolded();
-        let mut fold = self.store.begin_fold(at(self.clock), self.store.take_dead());
-        fold.stop_at(&stops);
-        while self.store.fold_some(&mut fold, |_| true).unwrap() {}
+    fn play(&self, when: u64, number: usize, operation: &Operation) {
+        let cell = self.store.chunk(&Self::blob(number)).unwrap();
+        let kept = self.read_at();
+        let readers = Readers::NONE.and_kept(&kept).and_at(self.fold_at);
+        let (operations, start) = (std::slice::from_ref(operation), Start::Guessed(0));
+        self.store.apply_chunk(&cell, place(0), operations, start, at(when), readers).unwrap();
+    }
+
+    /// Kept moments that are read: where the fold under way stops, too.
+    fn read_at(&self) -> Vec<Timestamp> {
+        let all: BTreeSet<_> = self.unfolded().into_iter().chain(self.stops.clone()).collect();
+        all.into_iter().collect()
+    }
+
+    fn begin_fold(&mut self) {
+        (self.fold_at, self.stops) = (at(self.clock), self.unfolded());
+        let mut fold = self.store.begin_fold(self.fold_at, self.store.take_dead());
+        fold.stop_at(&self.stops);
+        self.fold = Some(fold);
+    }
+
+    /// Does a step of the fold under way; answers whether there are more.
+    fn fold_some(&mut self) -> bool {
+        self.fold.as_mut().is_some_and(|fold| self.store.fold_some(fold, |_| true).unwrap())
+    }
+
+    fn end_fold(&mut self) {
+        let fold = self.fold.take().unwrap();
         self.store.end_fold(fold, 0).unwrap();
+        self.has_folded();
+    }
+
+    fn has_folded(&mut self) {
+        (self.fold, self.fold_at, self.stops) = (None, Timestamp::MAX, Vec::new());
+    }
+
+    fn fold(&mut self) {
+        if self.fold.is_none() {
+            self.begin_fold();
+        }
+        while self.fold_some() {}
+        self.end_fold();
+    }
+
+    fn keep(&mut self) {
+        self.clock += 1;
+        self.kept.push(at(self.clock));
+        self.adopt();
+    }
+
+    fn shrink(&self) {
+        let kept = self.read_at();
+        let readers = Readers::NONE.and_kept(&kept).and_at(self.fold_at);
+        self.store.recent().collect_chunks(usize::MAX, |_| readers);
+        (0..3).for_each(|_| self.store.recent().shrink(0));
     }
 
     /// The chunk goes, and comes as another node has it, with what that knows of kept moments from
@@ -135,20 +234,27 @@ impl Case {
         let blob = Self::blob(number);
         self.store.release_chunk(&blob).unwrap();
         self.clock += 1;
-        let version_at = |when: u64| {
-            let last = self.blobs[number].range(..=when).next_back();
-            last.map_or(Timestamp::ZERO, |(version, _)| at(*version))
-        };
-        let content = self.content(number, self.clock).cloned();
+        self.install(self.clock, number, known_from);
+        self.log.push((self.clock, number, Done::Copied { known_from }));
+    }
+
+    fn version_at(&self, number: usize, when: u64) -> Timestamp {
+        let last = self.blobs[number].range(..=when).next_back();
+        last.map_or(Timestamp::ZERO, |(version, _)| at(*version))
+    }
+
+    /// Takes the blob as it was at `when`, and at kept moments, if nothing later of it is here.
+    fn install(&self, when: u64, number: usize, known_from: u64) {
+        let blob = Self::blob(number);
+        if self.store.chunk(&blob).unwrap().lock().is_done(at(when)) {
+            return;
+        }
+        let content = self.content(number, when).cloned();
         let pieces: Vec<_> = content.iter().map(|it| (0, Bytes::from(it.clone()))).collect();
-        let (version, size) = (version_at(self.clock), content.map(|it| it.len() as u64));
-        let copy = Installed {
-            at: at(self.clock),
-            version,
-            pieces: &pieces,
-            size: Some(size),
-            size_version: version,
-        };
+        let version = self.version_at(number, when);
+        let size = Some(content.map(|it| it.len() as u64));
+        let pieces = &pieces;
+        let copy = Installed { at: at(when), version, pieces, size, size_version: version };
         self.store.install_chunk(&blob, place(0), copy).unwrap();
         let (mut versions, mut unknown_to, mut current_from) = (Vec::new(), None, version);
         for kept in self.kept.iter().rev() {
@@ -159,7 +265,7 @@ impl Case {
                 unknown_to = Some(*kept);
                 break;
             }
-            current_from = version_at(kept.clock);
+            current_from = self.version_at(number, kept.clock);
             let then = self.content(number, kept.clock);
             versions.extend(then.map(|content| CopiedVersion {
                 at: *kept,
@@ -207,21 +313,17 @@ impl Case {
 
 #[test]
 fn every_kept_moment_reads_as_it_was_whatever_is_written_folded_copied_and_dropped() {
-    for seed in 0..60 {
+    for seed in 0..200 {
         let (mut case, mut draws) = (Case::new(), Draws(seed));
         // From where on it is known what a blob was.
         let mut known_from = [0; BLOBS];
         for _ in 0..60 {
             let number = draws.below(BLOBS as u64) as usize;
-            match draws.below(12) {
+            match draws.below(15) {
                 0..6 => case.change(number, &mut draws),
                 6 => case.fold(),
-                7 => (0..3).for_each(|_| case.store.recent().shrink(0)),
-                8 => {
-                    case.clock += 1;
-                    case.kept.push(at(case.clock));
-                    case.adopt();
-                }
+                7 => case.shrink(),
+                8 => case.keep(),
                 9 if !case.kept.is_empty() => {
                     case.kept.remove(draws.below(case.kept.len() as u64) as usize);
                     case.adopt();
@@ -230,6 +332,12 @@ fn every_kept_moment_reads_as_it_was_whatever_is_written_folded_copied_and_dropp
                     let from = if draws.below(3) == 0 { draws.below(case.clock) } else { 0 };
                     known_from[number] = from.max(known_from[number]);
                     case.copy(number, known_from[number]);
+                }
+                11 if case.fold.is_none() => case.begin_fold(),
+                11 | 12 => _ = case.fold_some(),
+                13 => {
+                    case.restart();
+                    case.shrink();
                 }
                 _ => _ = case.store.base().release_some(2).unwrap(),
             }
@@ -242,6 +350,40 @@ fn every_kept_moment_reads_as_it_was_whatever_is_written_folded_copied_and_dropp
     }
 }
 
+/// A node stops in the middle of a fold: the base has the tombstone of one blob, and memory, which
+/// read that again, may forget it. That says nothing of others, which come to memory after it.
+#[test]
+fn what_memory_forgets_of_one_blob_before_a_fold_has_ended_is_nothing_to_another() {
+    let mut case = Case::new();
+    let bytes = vec![7; 40];
+    let write = || Operation::Write { offset: 0, payload: Payload::Inline(vec![7; 40].into()) };
+    let check = |case: &Case| case.check(&|_, _| false);
+    case.clock += 1;
+    case.apply(1, write(), Some(bytes.clone()));
+    case.keep();
+    case.clock += 1;
+    case.apply(1, Operation::Delete, None);
+    case.begin_fold();
+    while case.fold_some() {}
+    case.restart();
+    case.shrink();
+    assert!(case.kept[0] < case.store.recent().known_from(), "the deletion is not forgotten");
+    check(&case);
+    case.shrink();
+    case.clock += 1;
+    case.apply(0, Operation::Delete, None);
+    check(&case);
+    case.clock += 1;
+    case.apply(2, write(), Some(bytes));
+    check(&case);
+    case.restart();
+    check(&case);
+    case.fold();
+    check(&case);
+    case.shrink();
+    check(&case);
+}
+
 #[test]
 fn what_a_chunk_was_goes_with_it_and_is_listed_while_it_is_here() {
     let (mut case, mut draws) = (Case::new(), Draws(1));
@@ -249,9 +391,7 @@ fn what_a_chunk_was_goes_with_it_and_is_listed_while_it_is_here() {
     while case.content(0, case.clock).is_none() {
         case.change(0, &mut draws);
     }
-    case.clock += 1;
-    case.kept.push(at(case.clock));
-    case.adopt();
+    case.keep();
     while case.content(0, case.clock).is_some() {
         case.change(0, &mut draws);
     }
