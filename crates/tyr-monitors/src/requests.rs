@@ -21,6 +21,7 @@ use tyr_types::{Epoch, Error, ErrorKind, NodeId, Result};
 
 use super::audit;
 use super::cluster_log;
+use super::consensus::network;
 use super::consensus::types::{Command, Reply};
 use super::leadership::batch::{Told, Wanted};
 use super::monitor::Monitor;
@@ -65,7 +66,7 @@ impl Monitor {
         let Question { actor: _, is_handed_on, patience_ms, request } = question;
         match &request {
             Request::Raft(call) => {
-                let answered = self.shared.answer_raft(call).await;
+                let answered = network::answer(&self.shared.raft, call).await;
                 return answered.map(Answer::Raft).map_err(refused);
             }
             Request::Bootstrap => return Ok(Answer::Bootstrap(self.bootstrap())),
@@ -92,7 +93,7 @@ impl Monitor {
         if !is_handed_on {
             return self.answer_by_leader(actor, request, deadline).await;
         }
-        if self.leader() != Some(self.shared.options.node) || self.shared.is_handing_over() {
+        if self.leader() != Some(self.shared.options.node) {
             return Err(Fault::NotLeader);
         }
         let is_repeatable = request.is_repeatable();
@@ -145,9 +146,6 @@ impl Monitor {
             return Err(Attempt::Nothing("no monitor leads".to_owned()));
         };
         if leader == self.shared.options.node {
-            if self.shared.is_handing_over() {
-                return Err(Attempt::Nothing("this node stops, and hands over".to_owned()));
-            }
             return match self.execute(actor, request).await {
                 Err(Fault::NotLeader) => {
                     Err(Attempt::Nothing("this node leads no more, or has no majority".to_owned()))

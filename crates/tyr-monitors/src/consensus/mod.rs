@@ -10,10 +10,9 @@
 //! ```
 //!
 //! Reading order: [`types`]; [`journal`], [`ballot`] and [`snapshot`] are the files; [`log`] and
-//! [`machine`] are what Raft asks for; [`network`] carries its messages, [`succession`] is how a
-//! leader that stops is followed.
+//! [`machine`] are what Raft asks for.
 //!
-//! Only this folder, [`super::monitor`] and what is beside it know the library.
+//! Only this folder and [`super::monitor`] know the library.
 
 pub mod ballot;
 pub mod journal;
@@ -21,7 +20,6 @@ pub mod log;
 pub mod machine;
 pub mod network;
 pub mod snapshot;
-pub mod succession;
 pub mod types;
 
 #[cfg(test)]
