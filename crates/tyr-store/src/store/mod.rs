@@ -11,6 +11,8 @@
 //! stand for its log where that was cut. `usage` is how much of everything there is.
 
 pub mod chunks;
+#[cfg(test)]
+mod fixtures;
 mod fold;
 mod kept;
 mod open;

@@ -9,11 +9,9 @@ use tyr_types::{Epoch, ErrorKind, Number, NumberType, Outcome, Payload, Transfor
 
 use super::*;
 use crate::disk::simulated::SimulatedDisk;
-use crate::extents::ExtentOptions;
 use crate::index::memory::MemoryIndex;
-use crate::log::LogOptions;
 use crate::store::Fold;
-use crate::store::Parts;
+use crate::store::fixtures::{self, open};
 
 const SIZE: u64 = 4096;
 
@@ -30,22 +28,7 @@ fn place(chunk: u64) -> Place {
 }
 
 fn store() -> Arc<Store> {
-    let store = open(&SimulatedDisk::new(), &MemoryIndex::default());
-    let config = KeyspaceConfig { chunk_size: SIZE, ..KeyspaceConfig::default() };
-    let name = KeyspaceName::new("k").unwrap();
-    store.adopt_keyspace(KeyspaceId(1), &name, &config).unwrap();
-    store
-}
-
-fn open(disk: &SimulatedDisk, index: &MemoryIndex) -> Arc<Store> {
-    let parts = Parts {
-        disk: Arc::new(disk.clone()),
-        index: Box::new(index.clone()),
-        log: LogOptions::default(),
-        extents: ExtentOptions::default(),
-        is_read_only: false,
-    };
-    Store::assemble_node(parts, &mut |_, _, _| Ok(())).unwrap().store
+    fixtures::store(SIZE)
 }
 
 fn apply(store: &Store, chunk: u64, operation: &Operation, when: u64, from: u64) -> Answers {

@@ -1,31 +1,18 @@
 //! How much a read that misses brings into memory.
 
 use tyr_types::chunk::{Place, Start};
-use tyr_types::{Epoch, Key, KeyspaceConfig, KeyspaceId, KeyspaceName, Operation, Payload};
+use tyr_types::{Epoch, Key, KeyspaceId, Operation, Payload};
 
 use super::*;
-use crate::disk::simulated::SimulatedDisk;
-use crate::extents::ExtentOptions;
-use crate::index::memory::MemoryIndex;
-use crate::log::LogOptions;
 use crate::recent::Readers;
-use crate::store::Parts;
 use crate::store::chunks::stored_name;
+use crate::store::fixtures;
 
 const SIZE: u64 = 4 * BLOCK_SIZE;
 
 /// A store with one blob of [`SIZE`] bytes, all of them in the base and none in memory.
 fn store() -> (Arc<Store>, BlobName) {
-    let parts = Parts {
-        disk: Arc::new(SimulatedDisk::new()),
-        index: Box::new(MemoryIndex::default()),
-        log: LogOptions::default(),
-        extents: ExtentOptions::default(),
-        is_read_only: false,
-    };
-    let store = Store::assemble_node(parts, &mut |_, _, _| Ok(())).unwrap().store;
-    let config = KeyspaceConfig { chunk_size: SIZE, ..KeyspaceConfig::default() };
-    store.adopt_keyspace(KeyspaceId(1), &KeyspaceName::new("k").unwrap(), &config).unwrap();
+    let store = fixtures::store(SIZE);
     let blob = BlobName { keyspace: KeyspaceId(1), key: Key::new("blob").unwrap() };
     let name = stored_name(&blob, 0);
     let cell = store.chunk(&name).unwrap();

@@ -2,17 +2,13 @@
 //! base to be written in which nothing is, whatever is written, cleared, cut, folded, forgotten.
 
 use tyr_types::chunk::Start;
-use tyr_types::{Bytes, Epoch, Key, KeyspaceConfig, KeyspaceId, KeyspaceName, Operation, Payload};
+use tyr_types::{Bytes, Epoch, Key, KeyspaceId, Operation, Payload};
 
 use super::*;
-use crate::disk::simulated::SimulatedDisk;
-use crate::extents::ExtentOptions;
-use crate::index::memory::MemoryIndex;
-use crate::log::LogOptions;
 use crate::recent::Readers;
 use crate::recent::block::BLOCK_SIZE;
-use crate::store::Parts;
 use crate::store::chunks::stored_name;
+use crate::store::fixtures;
 
 /// Bytes of the chunk: large enough for payloads that go to extents.
 const SIZE: u64 = 256 << 10;
@@ -26,18 +22,7 @@ fn blob() -> BlobName {
 }
 
 fn store() -> Arc<Store> {
-    let parts = Parts {
-        disk: Arc::new(SimulatedDisk::new()),
-        index: Box::new(MemoryIndex::default()),
-        log: LogOptions::default(),
-        extents: ExtentOptions::default(),
-        is_read_only: false,
-    };
-    let store = Store::assemble_node(parts, &mut |_, _, _| Ok(())).unwrap().store;
-    let config = KeyspaceConfig { chunk_size: SIZE, ..KeyspaceConfig::default() };
-    let name = KeyspaceName::new("k").unwrap();
-    store.adopt_keyspace(KeyspaceId(1), &name, &config).unwrap();
-    store
+    fixtures::store(SIZE)
 }
 
 /// A draw after the other from a seed.

@@ -6,18 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tyr_types::chunk::Start;
-use tyr_types::{KeyspaceConfig, KeyspaceName, Operation, Payload};
+use tyr_types::{Operation, Payload};
 
 use super::*;
 use crate::base::CopiedVersion;
 use crate::disk::simulated::SimulatedDisk;
-use crate::extents::ExtentOptions;
 use crate::index::memory::MemoryIndex;
-use crate::log::LogOptions;
 use crate::recent::Readers;
 use crate::recent::chunk::Installed;
 use crate::store::chunks::stored_name;
-use crate::store::{Fold, Parts};
+use crate::store::{Fold, fixtures};
 
 const KEYSPACE: KeyspaceId = KeyspaceId(1);
 const SIZE: u64 = 64 << 10;
@@ -76,9 +74,8 @@ enum Done {
 impl Case {
     fn new() -> Self {
         let (disk, index) = (SimulatedDisk::new(), MemoryIndex::new());
-        let store = Self::open(&disk, &index);
-        let config = KeyspaceConfig { chunk_size: SIZE, ..KeyspaceConfig::default() };
-        store.adopt_keyspace(KEYSPACE, &KeyspaceName::new("k").unwrap(), &config).unwrap();
+        let store = fixtures::open(&disk, &index);
+        fixtures::adopt_keyspace(&store, SIZE);
         Self {
             disk,
             index,
@@ -93,21 +90,10 @@ impl Case {
         }
     }
 
-    fn open(disk: &SimulatedDisk, index: &MemoryIndex) -> Arc<Store> {
-        let parts = Parts {
-            disk: Arc::new(disk.clone()),
-            index: Box::new(index.clone()),
-            log: LogOptions::default(),
-            extents: ExtentOptions::default(),
-            is_read_only: false,
-        };
-        Store::assemble_node(parts, &mut |_, _, _| Ok(())).unwrap().store
-    }
-
     /// The node stops, whatever fold is under way, and starts anew: what the log has of after the
     /// last checkpoint is played again.
     fn restart(&mut self) {
-        self.store = Self::open(&self.disk, &self.index);
+        self.store = fixtures::open(&self.disk, &self.index);
         self.has_folded();
         let checkpoint = self.store.base().last_checkpoint().timestamp;
         self.log.retain(|(when, ..)| checkpoint < at(*when));
