@@ -121,10 +121,13 @@ impl FreePages {
 
     /// Takes the newest list out that has more than what folds need: its key, how many pages it
     /// has, and how many of them are too many.
-    fn take_spare(&self, is_short: bool) -> Option<(ListKey, u32, u32)> {
+    fn take_spare(&self, is_short: impl FnOnce() -> bool) -> Option<(ListKey, u32, u32)> {
         let mut state = self.0.lock();
         let all: u64 = state.free.values().map(|count| u64::from(*count)).sum();
-        let needed = if is_short { 0 } else { state.needed };
+        if all == 0 {
+            return None;
+        }
+        let needed = if is_short() { 0 } else { state.needed };
         let spare = all.checked_sub(needed).filter(|spare| *spare > 0)?;
         let (key, count) = state.free.pop_last()?;
         Some((key, count, spare.min(count.into()) as u32))
@@ -190,9 +193,9 @@ impl Base {
     /// Gives back some of the free pages that are more than folds need, if there are such; answers
     /// whether there may be more. Nobody else gives anything back meanwhile.
     pub(super) fn give_pages_back(&self) -> Result<bool> {
-        let Some((key, count, spare)) = self.free_pages.take_spare(self.is_short_of_room()) else {
-            return Ok(false);
-        };
+        // It is asked for all the time, and nearly always there is nothing.
+        let spare = self.free_pages.take_spare(|| self.is_short_of_room());
+        let Some((key, count, spare)) = spare else { return Ok(false) };
         let given = self.give_of_list(&key, spare);
         self.free_pages.put_back(key, count - given.as_ref().map_or(0, |given| *given));
         given.and_then(|_| self.remove_spent_files())?;
