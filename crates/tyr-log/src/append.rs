@@ -15,9 +15,7 @@ use crate::frame::Batch;
 use crate::log::{Log, Segment};
 use crate::position::Position;
 use crate::segment;
-
-/// How often an append goes on in another segment before it gives up.
-const TRIES_MAX: u32 = 64;
+use crate::tries::TRIES_MAX;
 
 /// Where a batch is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

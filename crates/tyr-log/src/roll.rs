@@ -11,9 +11,7 @@ use tyr::{Error, ErrorKind, Result};
 use crate::description::{SEALED_AT, last_at};
 use crate::log::{Log, Segment};
 use crate::segment::{self, CLOSED_AT, Closed};
-
-/// How often sealing is begun anew because partitions go on in other segments.
-const TRIES_MAX: u32 = 64;
+use crate::tries::TRIES_MAX;
 
 impl Log {
     /// Closes a segment and makes the next one, unless somebody has done or does so.

@@ -9,8 +9,8 @@ use tyr::{Error, ErrorKind};
 
 use crate::log::now_us;
 
-/// How often a transaction is run.
-const TRIES_MAX: u32 = 64;
+/// How often a transaction is run, or goes on elsewhere, before it gives up.
+pub const TRIES_MAX: u32 = 64;
 
 /// The runs of one transaction so far.
 #[derive(Debug, Default)]

@@ -17,9 +17,7 @@ use crate::options::Retention;
 use crate::position::{Cut, Position};
 use crate::segment::HEAD_LEN;
 use crate::start::is_behind;
-
-/// How often trimming is begun anew because others trim, too.
-const TRIES_MAX: u32 = 64;
+use crate::tries::TRIES_MAX;
 
 /// Segments or checkpoints that go in one transaction.
 const STEP: usize = 64;
