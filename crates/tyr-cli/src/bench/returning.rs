@@ -23,7 +23,7 @@ use tyr_server::NodeReport;
 
 use super::cluster::{NODES, Processes, READY_MAX};
 use super::meter::{self, Figures, Moment};
-use crate::dev::{Children, Layout, News, Ports};
+use crate::dev::{Children, Layout, Ports};
 use crate::failure::Outcome;
 use crate::random::Random;
 
@@ -120,7 +120,7 @@ fn be_away(
     writing.is_returning.store(true, Ordering::Relaxed);
     children.begin(NODE)?;
     let process = *children.ids().last().expect("one was just started");
-    wait_until_ready(children)?;
+    children.wait_for_ready(1, RETURN_MAX)?;
     let cost = moment.cost();
     figures.set("ready_s", cost.wall.as_secs_f64());
     figures.set("node_cpu_s", Processes::new(vec![process]).nodes_cpu().as_secs_f64());
@@ -137,25 +137,6 @@ fn be_away(
     figures.set("copied_per_changed", movement.bytes as f64 / changed as f64);
     thread::sleep(AFTER);
     Ok(())
-}
-
-/// Waits until the node that was started last serves.
-fn wait_until_ready(children: &mut Children) -> Outcome {
-    let deadline = Instant::now() + RETURN_MAX;
-    loop {
-        match children.next() {
-            Some(News::Ready) => return Ok(()),
-            Some(News::Ended { node, how, words }) => {
-                let text = format!("node {node} ended ({how}); {words}");
-                return Err(Error::unavailable(text).into());
-            }
-            None if Instant::now() > deadline => {
-                let text = format!("the node is not ready; {}", children.last_words());
-                return Err(Error::unavailable(text).into());
-            }
-            None => {}
-        }
-    }
 }
 
 /// How a node stands, as it says itself.

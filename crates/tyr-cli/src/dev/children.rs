@@ -104,9 +104,17 @@ impl Children {
     /// # Errors
     /// `Unavailable` when one ends, or they take too long.
     pub fn wait_until_ready(&mut self, patience: Duration) -> Outcome {
+        self.wait_for_ready(self.nodes.len(), patience)
+    }
+
+    /// Waits until so many more have said so.
+    ///
+    /// # Errors
+    /// As [`Children::wait_until_ready`].
+    pub fn wait_for_ready(&mut self, count: usize, patience: Duration) -> Outcome {
         let deadline = Instant::now() + patience;
         let mut ready = 0;
-        while ready < self.nodes.len() {
+        while ready < count {
             match self.next() {
                 Some(News::Ready) => ready += 1,
                 Some(News::Ended { node, how, words }) => {
