@@ -16,13 +16,13 @@ use std::sync::Arc;
 use tyr_types::{ByteRange, Epoch, NodeId};
 
 use super::sole_replica::KeptAlone;
-use super::{ChunkName, Member, PLANNED_MAX, Planned, Promise, Record, Store, Turn};
+use super::{ChunkName, Member, PLANNED_MAX, Planned, Promise, Record, Store, Turn, recipient};
 use crate::commit::{self, Commit};
 use crate::key_watch;
 use crate::lease::Holder;
 use crate::map::{ClusterMap, Membership, NodeState};
 use crate::message::{Address, Body};
-use crate::movement::{self, ChunkCopy, Recipient};
+use crate::movement::{self, ChunkCopy};
 use crate::read::Reads;
 use crate::rule::Rule;
 
@@ -289,8 +289,7 @@ impl<S: Store> Turn<'_, S> {
         // prepares anew, or nobody would ever hear.
         let planned = self.member.planned.iter_mut().filter(|planned| !planned.is_durable);
         planned.for_each(|planned| planned.is_prepared = false);
-        self.member.recipient =
-            Recipient::new(node, self.member.incarnation).at_rate(self.member.config.copy_rate);
+        self.member.recipient = recipient(node, self.member.incarnation, &self.member.config);
         self.member.is_resume_due = false;
         debug_assert!(self.member.commit.clock() >= clock, "C8: the clock stays");
         debug_assert!(self.member.commit.is_empty(), "M4: nothing counts of what it had validated");

@@ -91,7 +91,7 @@ use crate::map::{ClusterMap, MapNode, NodeState};
 use crate::message::{Address, Body, Envelope, Now};
 pub use crate::movement::ChunkName;
 use crate::movement::scrub::{ScrubConfig, ScrubCounts, Scrubber};
-use crate::movement::{Progress, Recipient};
+use crate::movement::{PieceLengths, Progress, Recipient};
 use crate::read::Reads;
 #[cfg(any(test, feature = "broken-rules"))]
 use crate::rule::Rule;
@@ -134,6 +134,8 @@ pub struct MemberConfig {
     pub drain_max_us: u64,
     /// Bytes a second at which a recipient copies at most; `None` for as many as come.
     pub copy_rate: Option<u64>,
+    /// In what pieces a recipient copies chunks.
+    pub copy_pieces: PieceLengths,
     /// How fast replicas are compared (D4). Not at all, unless something else is set.
     pub scrub: ScrubConfig,
     /// The highest feature level that its program speaks.
@@ -149,6 +151,7 @@ impl Default for MemberConfig {
             wait_max_us: 10_000_000,
             drain_max_us: 500_000,
             copy_rate: None,
+            copy_pieces: PieceLengths::default(),
             scrub: ScrubConfig::default(),
             level: LEVEL,
             ballots_max: BALLOTS_MAX,
@@ -242,6 +245,12 @@ pub struct Member {
     outdated: Option<Error>,
 }
 
+/// A recipient that copies as is set.
+fn recipient(node: NodeId, incarnation: u64, config: &MemberConfig) -> Recipient {
+    let recipient = Recipient::new(node, incarnation).at_rate(config.copy_rate);
+    recipient.in_pieces(config.copy_pieces)
+}
+
 impl Member {
     /// A node that knows of nothing yet. `incarnation` is higher than that of any earlier start,
     /// [by enough](incarnation).
@@ -259,7 +268,7 @@ impl Member {
             reads: Reads::new(node),
             asked: AskedReads::default(),
             listings: Listings::default(),
-            recipient: Recipient::new(node, incarnation).at_rate(config.copy_rate),
+            recipient: recipient(node, incarnation, &config),
             scrubber: Scrubber::new(node, incarnation, config.scrub),
             key_leases: KeyLeases::default(),
             key_watches: key_watch::Table::default(),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tyr_types::{Bytes, ErrorKind, NodeId, Timestamp};
+use tyr_types::{ByteRange, Bytes, ErrorKind, NodeId, Timestamp};
 
 use super::submission::AHEAD_MAX_US;
 use super::{Effect, Store, Turn};
@@ -118,7 +118,7 @@ impl<S: Store> Turn<'_, S> {
                 return;
             }
         }
-        let footprint = footprint(&request, chunk);
+        let footprint = footprint(&request, chunk, &map);
         let (blob, kind) = (request.blob.clone(), request.kind);
         let id = self.member.asked.add(request, self.member.now.monotonic_us);
         self.ask_reads(read::Event::Ask(Request { id, blob, footprint, authority, kind }));
@@ -300,12 +300,16 @@ pub(super) fn chunk_of(map: &ClusterMap, request: &ReadRequest) -> Result<u64, A
     }
 }
 
-/// What a read waits for.
-fn footprint(request: &ReadRequest, chunk: u64) -> Footprint {
+/// What a read waits for. A copy of a piece also says whether that is all there is of the chunk:
+/// so it waits for what is written behind it, too (D2).
+fn footprint(request: &ReadRequest, chunk: u64, map: &ClusterMap) -> Footprint {
     let is_attributes = request.is_attributes && chunk == 0;
     match request.kind {
-        Kind::Whole if request.is_copy => {
-            Footprint { range: request.range, is_attributes: chunk == 0 }
+        Kind::Whole | Kind::At(_) if request.is_copy => {
+            let size = map.chunk_size(request.blob.keyspace).unwrap_or_default();
+            let end = chunk.saturating_add(1).saturating_mul(size);
+            let range = ByteRange { end: end.max(request.range.end), ..request.range };
+            Footprint { range, is_attributes: chunk == 0 }
         }
         Kind::Whole | Kind::Clock => Footprint::BLOB,
         Kind::First => Footprint { range: request.range, is_attributes: chunk == 0 },

@@ -13,6 +13,7 @@ mod late_questions;
 mod listings;
 mod maps;
 mod notices;
+mod pieces;
 mod restarts;
 mod shelf;
 mod stand;

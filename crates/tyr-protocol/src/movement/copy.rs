@@ -8,9 +8,6 @@ use crate::map::ClusterMap;
 /// A chunk of a blob.
 pub type ChunkName = (BlobName, u64);
 
-/// Bytes of a chunk that are asked for at a time; a chunk of more comes in pieces at one timestamp.
-pub const PIECE_LEN_MAX: u64 = 4 << 20;
-
 /// What a transaction left a chunk like, and until the next one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChunkVersion {
@@ -125,25 +122,41 @@ fn update_timestamp(sum: &mut Xxh3, at: Timestamp) {
     sum.update(&at.node.to_le_bytes());
 }
 
-/// Bytes of the first piece, which for most chunks is all: it is short, so that many can be on
-/// their way at a time.
-pub const FIRST_LEN_MAX: u64 = 64 << 10;
-
-/// Bytes of a piece: what it was at kept moments comes with it (V7), and all together is bounded.
-fn piece_len(map: &ClusterMap) -> u64 {
-    let len = PIECE_LEN_MAX / (1 + map.kept.len() as u64);
-    debug_assert!(len > 0, "a copy goes on with each piece");
-    len
+/// How many bytes of a chunk are asked for at a time, at least 1: a chunk of more comes in pieces
+/// at one timestamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PieceLengths {
+    /// Of the first piece, which for most chunks is all: it is short, so that many can be on their
+    /// way at a time.
+    pub first: u64,
+    /// Of the pieces behind it, with what they were at kept moments (V7).
+    pub other: u64,
 }
 
-/// The piece of the chunk that begins `offset` bytes into it; `None` when its keyspace is gone.
-pub(crate) fn piece(map: &ClusterMap, (blob, chunk): &ChunkName, offset: u64) -> Option<ByteRange> {
-    let size = map.chunk_size(blob.keyspace)?;
-    let begin = chunk.checked_mul(size)?;
-    let start = begin.saturating_add(offset.min(size));
-    let len_max = if offset == 0 { FIRST_LEN_MAX } else { PIECE_LEN_MAX };
-    let end = start.saturating_add(piece_len(map).min(len_max)).min(begin.saturating_add(size));
-    Some(ByteRange { start, end })
+impl Default for PieceLengths {
+    fn default() -> Self {
+        Self { first: 64 << 10, other: 4 << 20 }
+    }
+}
+
+impl PieceLengths {
+    /// The piece of the chunk that begins `offset` bytes into it; `None` when its keyspace is gone.
+    pub(crate) fn piece(
+        &self,
+        map: &ClusterMap,
+        (blob, chunk): &ChunkName,
+        offset: u64,
+    ) -> Option<ByteRange> {
+        let size = map.chunk_size(blob.keyspace)?;
+        let begin = chunk.checked_mul(size)?;
+        let start = begin.saturating_add(offset.min(size));
+        // What it was at kept moments comes with it, and all together is bounded.
+        let shared = (self.other / (1 + map.kept.len() as u64)).max(1);
+        let len = if offset == 0 { self.first.min(shared) } else { shared };
+        debug_assert!(len > 0, "a copy goes on with each piece");
+        let end = start.saturating_add(len).min(begin.saturating_add(size));
+        Some(ByteRange { start, end })
+    }
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub mod scrub;
 #[cfg(test)]
 mod tests;
 
-pub use self::copy::{ChunkCopy, ChunkName, ChunkVersion};
+pub use self::copy::{ChunkCopy, ChunkName, ChunkVersion, PieceLengths};
 pub use self::effect::Effect;
 pub use self::event::Event;
 pub use self::message::Message;

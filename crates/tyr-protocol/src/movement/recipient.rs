@@ -6,7 +6,7 @@
 //! was installed, and it goes on from there.
 //!
 //! Most chunks are small, and then their first piece is all there is of them: first pieces are
-//! short ([`super::copy::FIRST_LEN_MAX`]), and as long as they are all, more and more of them are
+//! short ([`PieceLengths`]), and as long as they are all, more and more of them are
 //! asked for at a time, up to [`SMALL_MAX`]. Of chunks that are longer [`COPIES_MAX`] come at a
 //! time. What has come is waited for no more, but until it is durable, [`WRITTEN_MAX`] at most.
 
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tyr_types::{NodeId, Timestamp};
 
-use super::copy::{ChunkCopy, piece};
+use super::copy::{ChunkCopy, PieceLengths};
 use super::effect::Effect;
 use super::event::Event;
 use crate::map::ClusterMap;
@@ -116,6 +116,8 @@ pub struct Recipient {
     bytes: u64,
     /// Bytes a second that are copied at most; `None` for as many as come.
     rate: Option<u64>,
+    /// In what pieces chunks are copied.
+    pieces: PieceLengths,
     /// What came so far took until then at that rate: nothing is asked for before.
     paid_us: u64,
     /// Whether so much waits for copies that those come at any rate.
@@ -143,6 +145,7 @@ impl Recipient {
             copied: 0,
             bytes: 0,
             rate: None,
+            pieces: PieceLengths::default(),
             paid_us: 0,
             is_pressed: false,
             told_us: None,
@@ -153,6 +156,12 @@ impl Recipient {
     #[must_use]
     pub fn at_rate(self, rate: Option<u64>) -> Self {
         Self { rate, ..self }
+    }
+
+    /// The same, that asks for pieces of these lengths.
+    #[must_use]
+    pub fn in_pieces(self, pieces: PieceLengths) -> Self {
+        Self { pieces, ..self }
     }
 
     /// Whether much waits in memory for copies: then those come at any rate.
@@ -360,7 +369,8 @@ impl Recipient {
         effects: &mut Vec<Effect>,
     ) {
         let Some(copying) = self.copying.get_mut(&read) else { return };
-        let Some(range) = piece(map, &copying.chunk, copying.offset) else { return };
+        let range = self.pieces.piece(map, &copying.chunk, copying.offset);
+        let Some(range) = range else { return };
         let is_asked = copying.chunk == *chunk && copy.range == range;
         if !is_asked || copying.at.is_some_and(|at| at != copy.at) || !copy.is_sound() {
             return; // Asked again when patience ends.
@@ -433,7 +443,7 @@ impl Recipient {
             }
             let (blob, number) = &copying.chunk;
             let holders = map.holders(blob, *number);
-            let range = piece(map, &copying.chunk, copying.offset);
+            let range = self.pieces.piece(map, &copying.chunk, copying.offset);
             let (Some(to), Some(range)) = (holders.first().copied(), range) else { continue };
             copying.asked_us = Some(now_us);
             let (read, chunk) = (*read, copying.chunk.clone());

@@ -2,12 +2,15 @@
 
 use tyr_types::{BlobName, Bytes, Key, KeyspaceConfig, KeyspaceId, NodeId, Timestamp};
 
-use super::copy::{FIRST_LEN_MAX, PIECE_LEN_MAX};
 use super::recipient::{COPIES_MAX, PATIENCE_US, SMALL_MAX, WRITTEN_MAX};
 use super::*;
 use crate::map::{Change, ClusterMap, Newcomer};
 use crate::movement::ChunkName;
 use crate::read::Kind;
+
+fn pieces() -> PieceLengths {
+    PieceLengths::default()
+}
 
 const JOINER: NodeId = NodeId(3);
 
@@ -30,7 +33,7 @@ fn gained(map: &ClusterMap, count: usize) -> Vec<ChunkName> {
 }
 
 fn copy_of(map: &ClusterMap, chunk: &ChunkName, offset: u64, clock: u64) -> ChunkCopy {
-    let range = copy::piece(map, chunk, offset).unwrap();
+    let range = pieces().piece(map, chunk, offset).unwrap();
     let size = map.chunk_size(chunk.0.keyspace).unwrap();
     let at = Timestamp { clock, ..Timestamp::ZERO };
     let version = ChunkVersion {
@@ -154,7 +157,7 @@ fn what_is_copied_at_a_time_is_bounded() {
 /// A chunk of more than its first piece shows that others may be as long.
 #[test]
 fn of_long_chunks_few_are_copied_at_a_time() {
-    let (mut case, _) = Case::new(2 * PIECE_LEN_MAX);
+    let (mut case, _) = Case::new(2 * pieces().other);
     let chunks = gained(&case.map, 4 * SMALL_MAX);
     let mut firsts = asked(&case.listed(0, &chunks));
     let mut long = Vec::new();
@@ -165,7 +168,7 @@ fn of_long_chunks_few_are_copied_at_a_time() {
     }
     assert_eq!(long.len(), COPIES_MAX, "their second pieces, and nothing else: {long:?}");
     let (read, chunk) = &long[0];
-    let rest = copy_of(&case.map, chunk, FIRST_LEN_MAX, 7);
+    let rest = copy_of(&case.map, chunk, pieces().first, 7);
     assert!(asked(&case.copied(*read, rest, chunk)).iter().any(|(other, _)| other == read));
 }
 
@@ -203,7 +206,7 @@ fn what_chains_write_to_is_copied_first_and_at_any_rate_when_much_waits_for_it()
 
 #[test]
 fn a_large_chunk_comes_in_pieces_at_one_timestamp() {
-    let (mut case, _) = Case::new(2 * PIECE_LEN_MAX);
+    let (mut case, _) = Case::new(2 * pieces().other);
     let chunk = gained(&case.map, 1).remove(0);
     let (read, _) = asked(&case.step(Event::Heard(chunk.clone())))[0];
     let first = copy_of(&case.map, &chunk, 0, 7);
@@ -212,26 +215,26 @@ fn a_large_chunk_comes_in_pieces_at_one_timestamp() {
     let is_next = |effect: &Effect| match effect {
         Effect::Ask { range, kind, .. } => {
             let at = Timestamp { clock: 7, ..Timestamp::ZERO };
-            range.start == FIRST_LEN_MAX && *kind == Kind::At(at)
+            range.start == pieces().first && *kind == Kind::At(at)
         }
         Effect::List { .. } | Effect::Recall { .. } | Effect::Install { .. } | Effect::CaughtUp => {
             false
         }
     };
     assert!(effects.iter().any(is_next), "{effects:?}");
-    let other = copy_of(&case.map, &chunk, FIRST_LEN_MAX, 8);
+    let other = copy_of(&case.map, &chunk, pieces().first, 8);
     assert!(case.copied(read, other, &chunk).is_empty(), "not of another timestamp");
-    let second = copy_of(&case.map, &chunk, FIRST_LEN_MAX, 7);
-    assert_eq!(second.range.len(), PIECE_LEN_MAX);
+    let second = copy_of(&case.map, &chunk, pieces().first, 7);
+    assert_eq!(second.range.len(), pieces().other);
     case.copied(read, second, &chunk);
-    let last = copy_of(&case.map, &chunk, FIRST_LEN_MAX + PIECE_LEN_MAX, 7);
+    let last = copy_of(&case.map, &chunk, pieces().first + pieces().other, 7);
     let effects = case.copied(read, last, &chunk);
     assert!(matches!(&effects[..], [Effect::Install { copy, .. }] if copy.is_last));
 }
 
 #[test]
 fn a_piece_whose_version_is_gone_begins_the_chunk_anew() {
-    let (mut case, _) = Case::new(2 * PIECE_LEN_MAX);
+    let (mut case, _) = Case::new(2 * pieces().other);
     let chunk = gained(&case.map, 1).remove(0);
     let (read, _) = asked(&case.step(Event::Heard(chunk.clone())))[0];
     let first = copy_of(&case.map, &chunk, 0, 7);

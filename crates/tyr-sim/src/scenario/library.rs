@@ -137,6 +137,7 @@ const TEXTS: &[(&str, &str)] = texts![
     "real-moments",
     "rooms",
     "rooms-moves",
+    "pieces",
     "kept",
     "real-kept",
     "real-kept-away",

@@ -9,6 +9,7 @@ use tyr_protocol::Rule;
 use tyr_protocol::commit::recovery::BALLOTS_MAX;
 use tyr_protocol::member::{Effect, Event, Member, MemberConfig, incarnation};
 use tyr_protocol::message::{Address, Envelope, Now, ReadRequest};
+use tyr_protocol::movement::PieceLengths;
 use tyr_protocol::movement::scrub::ScrubConfig;
 use tyr_protocol::wire::LEVEL;
 use tyr_types::{NodeId, Timestamp};
@@ -23,6 +24,9 @@ use crate::store::Done;
 
 /// So few ballots at a time that some are put off whenever the map changes under load.
 const BALLOTS_FEW: usize = 2;
+
+/// So short pieces that the chunks of most runs are copied in several.
+const PIECES_SHORT: PieceLengths = PieceLengths { first: 64, other: 1024 };
 
 /// A machine that may run a node.
 pub struct Node {
@@ -43,6 +47,7 @@ pub struct Node {
     scrub: ScrubConfig,
     /// Ballots that it asks about at a time: as many as it may, or so few that most are put off.
     ballots_max: usize,
+    copy_pieces: PieceLengths,
     /// The highest feature level of its first process, if that is an older one.
     older: Option<u8>,
 }
@@ -86,6 +91,8 @@ impl Node {
             scrub: setup.scrub,
             ballots_max: Random::of(setup.seed, "ballots", id.0.into())
                 .pick(&[BALLOTS_FEW, BALLOTS_MAX]),
+            copy_pieces: Random::of(setup.seed, "pieces", id.0.into())
+                .pick(&[PieceLengths::default(), PIECES_SHORT]),
             older: setup.older.filter(|_| id.0 < setup.nodes),
         }
     }
@@ -104,6 +111,7 @@ impl Node {
             scrub: self.scrub,
             level: self.level(),
             ballots_max: self.ballots_max,
+            copy_pieces: self.copy_pieces,
             ..MemberConfig::default()
         };
         let mut member = Member::new(self.id, incarnation(self.starts), config);
