@@ -10,7 +10,7 @@ use tyr_types::{ByteRange, Bytes, Timestamp};
 use super::blob::{Attributes, BlobState, within_block};
 use super::block::BLOCK_SIZE;
 use super::lease::ExtentLease;
-use super::older::OldContent;
+use super::older::{OldContent, OldPiece};
 use super::piece::{PIECE_MEMORY, Unheld};
 use crate::base::PieceData;
 
@@ -118,8 +118,8 @@ impl BlobState {
         // What was found to stand meanwhile was captured as it was then, and nothing on top of it.
         let at = self.stood_at.take().unwrap_or(captured.at);
         assert!(self.folded_at <= at, "a fold as of {at} after one as of {}", self.folded_at);
-        for lease in &captured.leases {
-            lease.adopt();
+        if !captured.leases.is_empty() {
+            self.leave_extents(captured, at);
         }
         // Where nothing was cut and there are no pieces, a gap beyond what the base held before is
         // a hole in it: nobody need look.
@@ -155,6 +155,22 @@ impl BlobState {
         // It may leave memory from now on.
         debug_assert!(self.is_dirty || self.is_all_in_base(), "more than the base has is here");
         self.is_dirty
+    }
+
+    /// The base has what these extents had at `at`, perhaps by value, and says alone how long it
+    /// needs them: who still means to read one, or would find it here as what was current then and
+    /// is not any more, asks the base.
+    fn leave_extents(&mut self, captured: &Captured, at: Timestamp) {
+        captured.leases.iter().for_each(|lease| lease.adopt());
+        self.base_generation += 1;
+        let is_left = |old: &OldPiece| {
+            let is_extent = matches!(old.content, OldContent::Unheld(Unheld::Extent { .. }));
+            is_extent && old.from <= at && at < old.until
+        };
+        let mut freed = 0;
+        self.older.drop_those(is_left, |old| freed += old.memory());
+        self.memory -= freed;
+        self.older_memory -= freed;
     }
 
     /// Whether the base has every byte that is here.

@@ -183,6 +183,17 @@ impl<T: Old> Older<T> {
         self.items.iter_mut()
     }
 
+    /// Drops what this says, and `dropped` is told of.
+    pub fn drop_those(&mut self, is_it: impl Fn(&T) -> bool, mut dropped: impl FnMut(&T)) {
+        self.items.retain(|old| {
+            let goes = is_it(old);
+            if goes {
+                dropped(old);
+            }
+            !goes
+        });
+    }
+
     /// Drops what `readers` do not need (V3), and `dropped` is told of. There may be readers at
     /// `now` and above that are not among them.
     pub fn drop_unneeded(&mut self, readers: Readers, now: Timestamp, mut dropped: impl FnMut(&T)) {

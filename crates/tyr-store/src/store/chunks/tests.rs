@@ -1,6 +1,7 @@
 //! Chunks against a model: random operations in the order that C6 allows, read at any timestamp.
 
 mod standing;
+mod taken_over;
 
 use std::collections::BTreeMap;
 
