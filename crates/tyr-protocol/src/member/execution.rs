@@ -1,7 +1,7 @@
 //! What the machines ask for is done: to the log, to the store, in envelopes.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use tyr_types::{
@@ -10,7 +10,8 @@ use tyr_types::{
 
 use super::key_guard::Guarded;
 use super::submission::lacks_answers;
-use super::{Effect, Member, Record, Store, Turn};
+use super::supply::written_at;
+use super::{ChunkName, Effect, Member, Record, Store, Turn};
 use crate::abort::Abort;
 use crate::chain::{Chain, Ends};
 use crate::commit::event::client_of;
@@ -163,6 +164,9 @@ impl<S: Store> Turn<'_, S> {
         if !self.member.commit.rules.hold(Rule::D1) && self.is_only_recipient(chain) {
             return;
         }
+        let moved = self.member.map.as_ref().map_or(Epoch(0), |map| map.moved);
+        let is_late = at.epoch < moved;
+        let unsure = if is_late { self.unsure_at(at, chain) } else { BTreeSet::new() };
         let mut outcomes = match rules.hold(Rule::C10) {
             true => self.store.apply(transaction, chain, at),
             false => {
@@ -170,16 +174,31 @@ impl<S: Store> Turn<'_, S> {
                 self.store.apply(&Arc::new(wrong), chain, at)
             }
         };
-        if self.member.map.as_ref().is_some_and(|map| at.epoch < map.moved) {
+        if is_late {
             // Of a chunk that has gone to others since, nothing is left here that could answer, and
             // nothing must be that would be taken for it when it comes back.
-            let all = outcomes.iter().copied();
-            outcomes = all.filter(|it| self.member.is_placed_here(transaction, it)).collect();
+            let is_known = |it: &commit::Answered| {
+                let chunk = self.member.chunk_that_answered(transaction, it);
+                chunk.is_some_and(|it| self.member.is_placed_here(&it) && !unsure.contains(&it))
+            };
+            outcomes = outcomes.iter().copied().filter(is_known).collect();
             self.release_strays(chain);
         }
         self.use_pieces(transaction, is_laid_aside);
         self.member.commit.answered(transaction.id, outcomes);
         self.use_alone(transaction, chain);
+    }
+
+    /// The chunks that a transaction of `at` writes here and that are not here, where that may be
+    /// so by the transaction itself: what was not on the lists of others when the node caught up
+    /// may have been deleted by it, and nothing here says so. What it answers here is not so then.
+    fn unsure_at(&self, at: Timestamp, chain: &Chain) -> BTreeSet<ChunkName> {
+        let Some(map) = self.member.map.as_ref().filter(|_| at < self.member.known_from) else {
+            return BTreeSet::new();
+        };
+        let is_not_here =
+            |it: &ChunkName| !self.store.is_awaited(it) && !self.store.local_chunk(it).exists;
+        written_at(self.member.node, chain, map).filter(is_not_here).collect()
     }
 
     /// Goes on with a transaction that was applied here before the node began anew: to what it
@@ -380,10 +399,20 @@ impl<S: Store> Turn<'_, S> {
 }
 
 impl Member {
-    /// Whether the chunk that gave this answer is placed here by the newest map.
-    fn is_placed_here(&self, transaction: &Transaction, answered: &commit::Answered) -> bool {
+    /// Whether this chunk is placed here by the newest map.
+    fn is_placed_here(&self, (blob, chunk): &ChunkName) -> bool {
+        let placed = self.map.as_ref().and_then(|map| map.placement(blob, *chunk));
+        placed.is_some_and(|placed| placed.has(self.node))
+    }
+
+    /// The chunk that gave this answer.
+    fn chunk_that_answered(
+        &self,
+        transaction: &Transaction,
+        answered: &commit::Answered,
+    ) -> Option<ChunkName> {
         let entry = &transaction.blobs[answered.blob as usize];
-        let Some(map) = &self.map else { return false };
+        let map = self.map.as_ref()?;
         // Size and existence are for version managers to say, who hold the first chunk.
         let chunk = match &entry.operations[answered.operation as usize] {
             Operation::Apply { offset, .. } => {
@@ -399,7 +428,7 @@ impl Member {
             | Operation::Replace { .. }
             | Operation::Expect { .. } => 0,
         };
-        map.placement(&entry.blob, chunk).is_some_and(|placed| placed.has(self.node))
+        Some((entry.blob.clone(), chunk))
     }
 }
 

@@ -311,7 +311,7 @@ pub(super) fn is_supplied(
 }
 
 /// The chunks that a transaction writes at a node of its chain.
-fn written_at<'a>(
+pub(super) fn written_at<'a>(
     node: NodeId,
     chain: &'a Chain,
     map: &'a ClusterMap,

@@ -138,6 +138,7 @@ const TEXTS: &[(&str, &str)] = texts![
     "rooms",
     "rooms-moves",
     "pieces",
+    "real-pieces",
     "kept",
     "real-kept",
     "real-kept-away",

@@ -37,6 +37,18 @@ fn a_cluster_over_the_store_itself_keeps_every_promise() {
     }
 }
 
+/// Chunks that come in several pieces while they are written: what is behind a piece is waited for
+/// (D2); what a fold took over by value is read from there; and who caught up by lists, which say
+/// nothing of what is deleted, does not say what a deletion of before answered (F4).
+#[test]
+fn chunks_in_several_pieces_are_whole_and_who_has_them_answers_for_what_it_knows() {
+    for (name, seed) in [("pieces", 8), ("real-pieces", 4), ("real-pieces", 11)] {
+        let report = run(name, seed);
+        assert!(report.is_clean(), "{name}, seed {seed}: {:#?}", report.violations);
+        assert!(report.counters.copies > 100, "{name}: {:?}", report.counters);
+    }
+}
+
 /// M4: the chunks that it keeps have all that it applied.
 #[test]
 fn what_a_node_keeps_that_was_declared_down_is_not_applied_again() {
