@@ -44,7 +44,7 @@ pub use self::change::{Change, Newcomer};
 pub use self::kept::MapKept;
 pub use self::keyspace::{DROPPED, Layout, MapKeyspace};
 pub use self::node::{MapNode, Membership, NodeState};
-pub use self::ranges::losers;
+pub use self::ranges::{losers, may_lose};
 pub use self::ring::{Domain, Nodes, Ring, Share};
 pub use self::route::CHAIN_CHUNKS_MAX;
 

@@ -125,13 +125,8 @@ pub fn losers(old: &ClusterMap, new: &ClusterMap) -> BTreeSet<NodeId> {
         debug_assert!(old.ring == new.ring && old.next == new.next, "it has the same chains");
         return losers;
     }
-    let kept = old.keyspaces.iter().filter_map(|(id, before)| {
-        let after = new.keyspaces.get(id)?;
-        Some((before.layout(), after.layout()))
-    });
-    let layouts: BTreeSet<(Layout<'_>, Layout<'_>)> = kept.collect();
     let places = places(old.rings().chain(new.rings()));
-    for (before, after) in layouts {
+    for (before, after) in layouts_of_both(old, new) {
         for place in &places {
             let before = old.placed(*place, before);
             let after = new.placed(*place, after);
@@ -140,6 +135,37 @@ pub fn losers(old: &ClusterMap, new: &ClusterMap) -> BTreeSet<NodeId> {
     }
     debug_assert!(losers.iter().all(|node| old.nodes.contains_key(node)), "who loses had it");
     losers
+}
+
+/// Whether a node that goes by `old` has anything that it neither holds nor gets by `new`. Of a
+/// node that was down by `old` that is not known: what it has it may have had by an older map.
+pub fn may_lose(old: &ClusterMap, new: &ClusterMap, node: NodeId) -> bool {
+    let is_forgotten = old.keyspaces.keys().any(|id| !new.keyspaces.contains_key(id));
+    if is_forgotten || old.moved == new.moved {
+        return is_forgotten;
+    }
+    if !old.is_live(node) {
+        return true;
+    }
+    let places = places(old.rings().chain(new.rings()));
+    layouts_of_both(old, new).into_iter().any(|(before, after)| {
+        let is_lost = |place: &u64| {
+            old.placed(*place, before).has(node) && !new.placed(*place, after).has(node)
+        };
+        places.iter().any(is_lost)
+    })
+}
+
+/// The layouts of the keyspaces that are in both maps, by each, each once.
+fn layouts_of_both<'a>(
+    old: &'a ClusterMap,
+    new: &'a ClusterMap,
+) -> BTreeSet<(Layout<'a>, Layout<'a>)> {
+    let both = old.keyspaces.iter().filter_map(|(id, before)| {
+        let after = new.keyspaces.get(id)?;
+        Some((before.layout(), after.layout()))
+    });
+    both.collect()
 }
 
 /// One place of every range of these rings.

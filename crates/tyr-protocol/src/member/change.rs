@@ -20,7 +20,7 @@ use super::{ChunkName, Member, PLANNED_MAX, Planned, Promise, Record, Store, Tur
 use crate::commit::{self, Commit};
 use crate::key_watch;
 use crate::lease::Holder;
-use crate::map::{ClusterMap, Membership, NodeState};
+use crate::map::{ClusterMap, Membership, NodeState, may_lose};
 use crate::message::{Address, Body};
 use crate::movement::{self, ChunkCopy};
 use crate::read::Reads;
@@ -153,8 +153,11 @@ impl<S: Store> Turn<'_, S> {
         self.member.note_keyspaces(&map);
         if !is_same {
             self.member.note_gained(old.as_deref().filter(|_| !is_anew), &map);
-            self.release_chunks(&map, is_anew);
             self.forget_stored(&map, is_anew);
+        }
+        // A walk over all that is here: most maps take nothing from this node.
+        if is_anew || old.as_ref().is_none_or(|old| may_lose(old, &map, node)) {
+            self.release_chunks(&map, is_anew);
         }
         if !is_same && (old.is_some() || self.member.has_disk) {
             // In a cluster that forms nothing is in use.
@@ -191,6 +194,9 @@ impl<S: Store> Turn<'_, S> {
         // Down, it holds nothing that counts, but what it has is not lost before it must.
         let is_down = map.nodes.get(&node).is_some_and(|it| it.state == NodeState::Down)
             && map.membership(node) != Membership::Out;
+        if is_down {
+            return;
+        }
         let mut after: Option<ChunkName> = None;
         loop {
             let held = self.store.held_or_kept(after.as_ref(), PAGE);
@@ -202,7 +208,7 @@ impl<S: Store> Turn<'_, S> {
                 let placed = map.placement(&chunk.0, chunk.1).unwrap_or_default();
                 let is_recipient = placed.recipients.contains(&node)
                     && (!is_anew || self.is_kept_for_difference(&held, map));
-                if !placed.holders.contains(&node) && !is_recipient && !is_down {
+                if !placed.holders.contains(&node) && !is_recipient {
                     self.release(chunk);
                 }
             }

@@ -4,7 +4,7 @@ use tyr_types::{ErrorKind, KeyspaceName};
 
 use super::*;
 use crate::level::{LEVEL, LEVEL_ALONE};
-use crate::map::{Membership, NodeState, losers};
+use crate::map::{Membership, NodeState, losers, may_lose};
 
 pub(super) fn back(node: u16, incarnation: u64, has_disk: bool) -> Change {
     Change::Return { node: NodeId(node), incarnation, has_disk, level: LEVEL }
@@ -83,6 +83,51 @@ fn a_node_that_was_down_is_a_recipient_until_it_has_caught_up() {
     let up = settled(&returning);
     assert_eq!(up.holders(&blob("x"), 0).len(), 3);
     assert_eq!(losers(&returning, &up), nodes([1]), "it was the authority, and is not any more");
+}
+
+#[test]
+fn a_node_loses_nothing_by_most_maps_and_what_it_loses_is_noticed() {
+    let keyspaces = [replicated(2), replicated(3)];
+    let map = ClusterMap::of(5, &keyspaces);
+    let away = [Change::Down(NodeId(0)), back(0, 2, true)];
+    let down = after(&map, &away[..1]);
+    let returning = after(&map, &away);
+    for (old, new) in [(&map, &down), (&down, &returning), (&returning, &settled(&returning))] {
+        assert!(
+            (1..5).all(|node| !may_lose(old, new, NodeId(node))),
+            "{:?} to {:?}",
+            old.epoch,
+            new.epoch
+        );
+    }
+    assert!(may_lose(&down, &returning, NodeId(0)), "nobody knows what it has");
+    assert!(!may_lose(&returning, &settled(&returning), NodeId(0)), "it gets what it is to hold");
+
+    let joining = after(&map, &[Change::Join(vec![newcomer(5)])]);
+    let joined = settled(&joining);
+    assert!((0..6).all(|node| !may_lose(&map, &joining, NodeId(node))));
+    assert!(
+        (0..5).all(|node| may_lose(&joining, &joined, NodeId(node)))
+            && !may_lose(&joining, &joined, NodeId(5))
+    );
+    // As chunks say, one by one.
+    for (old, new) in [(&joining, &joined), (&joined, &after(&joined, &[Change::Drain(NodeId(1))]))]
+    {
+        for node in (0..6).map(NodeId) {
+            let is_lost = |index| {
+                let (name, of) = (blob(&format!("{index}")), |map: &ClusterMap, name| {
+                    map.placement(name, 0).unwrap().has(node)
+                });
+                of(old, &name) && !of(new, &name)
+            };
+            assert_eq!(may_lose(old, new, node), (0..2000).any(is_lost), "{node:?}");
+        }
+    }
+    let created = after(&map, &[create("more", 2)]);
+    assert!((0..5).all(|node| !may_lose(&map, &created, NodeId(node))));
+    let id = *created.keyspaces.keys().last().unwrap();
+    let forgotten = after(&created, &[Change::DropKeyspace(id), Change::ForgetKeyspace(id)]);
+    assert!((0..5).all(|node| may_lose(&created, &forgotten, NodeId(node))), "of all of it");
 }
 
 #[test]
