@@ -74,6 +74,48 @@ struct Links {
     by_blob: Vec<(usize, usize)>,
 }
 
+/// A node's place in a chain.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    pub chain: &'a Chain,
+    /// The head's is 0.
+    pub position: usize,
+}
+
+impl Place<'_> {
+    fn hop(&self) -> &Hop {
+        &self.chain.hops()[self.position]
+    }
+
+    /// The node.
+    pub fn node(&self) -> NodeId {
+        self.hop().node
+    }
+
+    /// What the node holds of `footprint` on `blob`: each piece's share, with its authority.
+    pub fn shares(
+        &self,
+        blob: &BlobName,
+        footprint: Footprint,
+        mut visit: impl FnMut(Footprint, NodeId),
+    ) {
+        if self.hop().part == Part::Whole {
+            return visit(footprint, self.node());
+        }
+        for piece in self.chain.pieces_at(self.position, blob) {
+            if let Some(share) = footprint.within(piece) {
+                visit(share, piece.authority);
+            }
+        }
+    }
+
+    /// Whether the size and existence of `blob` are validated there.
+    pub fn is_end_authority(&self, blob: &BlobName) -> bool {
+        let is_its = |piece: &Piece| piece.is_attributes && piece.authority == self.node();
+        self.hop().part == Part::Whole || self.chain.pieces_at(self.position, blob).any(is_its)
+    }
+}
+
 /// Of more pieces in a chain those of a blob are looked up by its name: transactions may write to
 /// thousands, and each is asked about.
 const FEW_PIECES: usize = 48;
@@ -131,6 +173,12 @@ impl Chain {
     /// Whether it is one node, and so nobody else ever hears of the transaction.
     pub fn is_alone(&self) -> bool {
         self.hops().len() == 1
+    }
+
+    /// Its node at `position`.
+    pub(crate) fn place(&self, position: usize) -> Place<'_> {
+        debug_assert!(position < self.hops().len(), "a place is in the chain");
+        Place { chain: self, position }
     }
 
     /// The place of `node`, the head's being 0; `None` when it is not in the chain.
@@ -213,14 +261,28 @@ impl Chain {
 
     /// The pieces of `blob` at all of its nodes.
     fn pieces_of(&self, blob: &BlobName) -> impl Iterator<Item = &Piece> {
+        self.places_of(blob).map(|(_, piece)| piece)
+    }
+
+    /// The pieces of `blob` that the node at `position` lists, in their order; none when that one
+    /// holds the whole.
+    pub fn pieces_at(&self, position: usize, blob: &BlobName) -> impl Iterator<Item = &Piece> {
+        debug_assert!(position < self.hops().len(), "a place is in the chain");
+        self.places_of(blob).filter(move |(hop, _)| *hop == position).map(|(_, piece)| piece)
+    }
+
+    /// The pieces of `blob`, with the places of the nodes that list them.
+    fn places_of(&self, blob: &BlobName) -> impl Iterator<Item = (usize, &Piece)> {
         let Links { hops, by_blob, .. } = &*self.0;
-        let piece = |(hop, piece): &(usize, usize)| &hops[*hop].pieces()[*piece];
-        let first = by_blob.partition_point(|place| piece(place).blob < *blob);
+        let piece = |(hop, piece): &(usize, usize)| (*hop, &hops[*hop].pieces()[*piece]);
+        let is_its = move |(_, piece): &(usize, &Piece)| piece.blob == *blob;
+        let first = by_blob.partition_point(|place| piece(place).1.blob < *blob);
         let found = by_blob[first..].iter().map(piece);
         // Of few there is no order: all are looked at.
         let others = if by_blob.is_empty() { &hops[..] } else { &[] };
-        let others = others.iter().flat_map(Hop::pieces).filter(|piece| piece.blob == *blob);
-        found.take_while(|piece| piece.blob == *blob).chain(others)
+        let others = others.iter().enumerate();
+        let others = others.flat_map(|(at, hop)| hop.pieces().iter().map(move |it| (at, it)));
+        found.take_while(is_its).chain(others.filter(is_its))
     }
 
     /// Whether one of its written chunks of `blob` has all of `ranges`.
@@ -272,33 +334,6 @@ impl Hop {
         match &self.part {
             Part::Whole => &[],
             Part::Pieces(pieces) => pieces,
-        }
-    }
-
-    /// Whether the size and existence of `blob` are validated here.
-    pub(crate) fn is_end_authority(&self, blob: &BlobName) -> bool {
-        let is_its = |piece: &Piece| {
-            piece.is_attributes && piece.authority == self.node && piece.blob == *blob
-        };
-        self.part == Part::Whole || self.pieces().iter().any(is_its)
-    }
-
-    /// What it holds of `footprint` on `blob`: each piece's share, with its authority.
-    pub(crate) fn shares(
-        &self,
-        blob: &BlobName,
-        footprint: Footprint,
-        mut visit: impl FnMut(Footprint, NodeId),
-    ) {
-        match &self.part {
-            Part::Whole => visit(footprint, self.node),
-            Part::Pieces(pieces) => {
-                for piece in pieces.iter().filter(|piece| piece.blob == *blob) {
-                    if let Some(share) = footprint.within(piece) {
-                        visit(share, piece.authority);
-                    }
-                }
-            }
         }
     }
 }

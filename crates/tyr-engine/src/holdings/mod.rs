@@ -37,7 +37,7 @@ use tyr_protocol::member::{self, ChunkName, LateAnswers, LocalChunk, Record};
 use tyr_protocol::movement::ChunkCopy;
 use tyr_protocol::upload::StagedPiece;
 use tyr_protocol::versions::Usage;
-use tyr_protocol::{Chain, Part, View};
+use tyr_protocol::{Chain, View};
 use tyr_store::recent::Readers;
 use tyr_store::store::Store;
 use tyr_store::store::chunks::{chunk_name, stored_name};
@@ -203,9 +203,9 @@ impl Holdings {
     }
 
     /// The chunks of the blob that a transaction writes here, ascending, before it is applied.
-    pub fn touched(&self, entry: &BlobOperations, part: &Part) -> Chunks {
+    pub fn touched(&self, entry: &BlobOperations, chain: &Chain) -> Chunks {
         let size = || self.stat(&entry.blob).unwrap_or(0);
-        touched::chunks(entry, part, self.chunk_size(entry.blob.keyspace), size)
+        touched::chunks(entry, (chain, self.node), self.chunk_size(entry.blob.keyspace), size)
     }
 
     /// Takes note of a failure of the disk.
@@ -296,18 +296,13 @@ impl Holdings {
         let mut answers = Vec::with_capacity(operations.sum());
         let position = chain.position(self.node);
         let part = &chain.hops()[position.expect("a node applies what it is in the chain of")].part;
-        let is_many = transaction.blobs.len() > touched::FEW_BLOBS && *part != Part::Whole;
-        let by_blob = is_many.then(|| touched::by_blob(part, |it| self.chunk_size(it)));
         for (number, entry) in (0u32..).zip(&transaction.blobs) {
             if !entry.operations.iter().any(Operation::is_write) {
                 continue;
             }
             let guess = chain.ends().iter().find(|(place, _)| *place == number);
             let guess = guess.map_or(0, |(_, end)| *end);
-            let mut chunks = match &by_blob {
-                Some(by_blob) => by_blob.get(&entry.blob).cloned().unwrap_or_default(),
-                None => self.touched(entry, part),
-            };
+            let mut chunks = self.touched(entry, chain);
             if reach == Reach::Awaited {
                 chunks.retain(|number| self.is_expected(&entry.blob, *number));
                 if chunks.is_empty() {

@@ -1,52 +1,25 @@
 //! Which chunks of a blob a node has to change for a transaction.
 
-use std::collections::HashMap;
-
-use foldhash::fast::FixedState;
 use smallvec::{SmallVec, smallvec};
-use tyr_protocol::Part;
-use tyr_types::{BlobName, BlobOperations, KeyspaceId, Operation};
+use tyr_protocol::{Chain, Part};
+use tyr_types::{BlobOperations, NodeId, Operation};
 
 /// Numbers of chunks.
 pub type Chunks = SmallVec<[u64; 4]>;
-
-/// Of more blobs in a transaction their pieces are found by name.
-pub(super) const FEW_BLOBS: usize = 16;
-
-/// The chunks that the transaction writes and this node holds, by blob: where it writes many, each
-/// would look at the pieces of all.
-pub(super) fn by_blob(
-    part: &Part,
-    chunk_size: impl Fn(KeyspaceId) -> u64,
-) -> HashMap<&BlobName, Chunks, FixedState> {
-    let mut by_blob: HashMap<&BlobName, Chunks, FixedState> = HashMap::default();
-    let pieces = match part {
-        Part::Pieces(pieces) => &pieces[..],
-        Part::Whole => &[],
-    };
-    for piece in pieces.iter().filter(|piece| piece.is_written) {
-        let chunk = piece.range.start / chunk_size(piece.blob.keyspace);
-        by_blob.entry(&piece.blob).or_default().push(chunk);
-    }
-    for chunks in by_blob.values_mut() {
-        chunks.sort_unstable();
-        chunks.dedup();
-    }
-    by_blob
-}
 
 /// The chunks of the blob that the transaction writes and this node holds, ascending. `size` tells
 /// how long the blob is, where the node holds all of it.
 pub(super) fn chunks(
     entry: &BlobOperations,
-    part: &Part,
+    (chain, node): (&Chain, NodeId),
     chunk_size: u64,
     size: impl FnOnce() -> u64,
 ) -> Chunks {
-    let mut chunks: Chunks = match part {
-        Part::Pieces(pieces) => pieces
-            .iter()
-            .filter(|piece| piece.is_written && piece.blob == entry.blob)
+    let position = chain.position(node).expect("a node applies what it is in the chain of");
+    let mut chunks: Chunks = match chain.hops()[position].part {
+        Part::Pieces(_) => chain
+            .pieces_at(position, &entry.blob)
+            .filter(|piece| piece.is_written)
             .map(|piece| piece.range.start / chunk_size)
             .collect(),
         Part::Whole => whole(&entry.operations, chunk_size, size()),
@@ -91,29 +64,42 @@ fn spanned(from: u64, to: u64, chunk_size: u64) -> std::ops::RangeInclusive<u64>
 mod tests {
     use super::*;
     use tyr_protocol::Piece;
-    use tyr_types::{BlobName, ByteRange, Bytes, Key, KeyspaceId, NodeId, Payload};
+    use tyr_protocol::chain::{Ends, Hop};
+    use tyr_types::{BlobName, ByteRange, Bytes, Key, KeyspaceId, Payload};
 
     fn touched(operations: Vec<Operation>, size: u64) -> Chunks {
         let blob = BlobName { keyspace: KeyspaceId(1), key: Key::new("k").unwrap() };
-        chunks(&BlobOperations { blob, operations }, &Part::Whole, 10, || size)
+        chunks(
+            &BlobOperations { blob, operations },
+            (&Chain::alone(NodeId(0)), NodeId(0)),
+            10,
+            || size,
+        )
     }
 
     #[test]
-    fn of_many_blobs_each_has_the_chunks_that_it_has_alone() {
-        let blob = |key: String| BlobName { keyspace: KeyspaceId(1), key: Key::new(key).unwrap() };
+    fn of_few_blobs_and_of_many_each_has_the_chunks_of_its_written_pieces() {
+        let blob = |key: u64| BlobName {
+            keyspace: KeyspaceId(1),
+            key: Key::new(format!("k{key}")).unwrap(),
+        };
         let piece = |number: u64| Piece {
-            blob: blob(format!("k{}", number % 7)),
+            blob: blob(number % 7),
             range: ByteRange { start: number * 10, end: number * 10 + 10 },
             is_attributes: false,
             is_written: !number.is_multiple_of(3),
             authority: NodeId(0),
         };
-        let part = Part::Pieces((0..50).rev().chain(20..30).map(piece).collect());
-        let all = by_blob(&part, |_| 10);
-        assert_eq!(all.len(), 7);
-        for (name, found) in all {
-            let alone = BlobOperations { blob: name.clone(), operations: vec![] };
-            assert_eq!(found, chunks(&alone, &part, 10, || 0), "{name}");
+        for count in [6, 100] {
+            let part = || Part::Pieces((0..count).rev().chain(2..4).map(piece).collect());
+            let hops = [0, 1].map(|node| Hop { node: NodeId(node), part: part() });
+            let chain = Chain::new(hops.into(), Ends::new()).unwrap();
+            for key in 0..7 {
+                let entry = BlobOperations { blob: blob(key), operations: vec![] };
+                let found = chunks(&entry, (&chain, NodeId(1)), 10, || 0);
+                let written = (0..count).filter(|it| it % 7 == key && it % 3 != 0);
+                assert_eq!(found[..], written.collect::<Vec<u64>>()[..], "{count}, {key}");
+            }
         }
     }
 

@@ -311,9 +311,9 @@ impl Commit {
     fn claim(&mut self, slot: Slot, view: &impl View) {
         let record = &self.records[slot];
         let (transaction, chain) = (Arc::clone(&record.transaction), record.chain.clone());
-        let hop = &chain.hops()[record.position];
+        let place = chain.place(record.position);
         let standing = |other: Slot| Standing::of(&self.records[other]);
-        let authorities = self.in_flight.claim(slot, hop, &chain, &transaction, view, standing);
+        let authorities = self.in_flight.claim(slot, place, &transaction, view, standing);
         let record = &mut self.records[slot];
         record.is_writing_here = !authorities.is_empty();
         record.unstable = authorities;
@@ -364,11 +364,11 @@ impl Commit {
         let mut verdict = self.verdict(slot, view);
         if let Verdict::NeedsEnd(indexes) = verdict {
             let record = &self.records[slot];
-            let hop = &record.chain.hops()[record.position];
+            let place = record.chain.place(record.position);
             let standing = |other: Slot| Standing::of(&self.records[other]);
             for index in indexes {
                 let blob = &record.transaction.blobs[index].blob;
-                self.in_flight.claim_end(slot, hop, blob, standing);
+                self.in_flight.claim_end(slot, place, blob, standing);
             }
             verdict = self.verdict(slot, view);
         }

@@ -17,7 +17,7 @@ use tyr_types::{BlobName, NodeId, Operation, Transaction};
 use super::claims::{BlobClaims, Claims, FEW_MAX, Standing};
 use super::listed::Listings;
 use super::record::Slot;
-use crate::chain::{Chain, Hop};
+use crate::chain::Place;
 use crate::footprint::Footprint;
 use crate::view::View;
 
@@ -179,12 +179,12 @@ impl InFlight {
         self.few_max = few_max;
     }
 
-    /// Claims what `transaction` touches at this `hop`; answers the authorities of what it writes.
+    /// Claims what `transaction` touches at this place of its chain; answers the authorities of
+    /// what it writes.
     pub fn claim(
         &mut self,
         slot: Slot,
-        hop: &Hop,
-        chain: &Chain,
+        place: Place<'_>,
         transaction: &Transaction,
         view: &impl View,
         standing: impl Fn(Slot) -> Standing,
@@ -202,7 +202,7 @@ impl InFlight {
                 self.claims(&entry.blob).lowest_cut().map_or(size, |cut| size.min(cut))
             };
             for operation in &entry.operations {
-                claim_operation(&mut own, slot, hop, chain, &entry.blob, operation, end);
+                claim_operation(&mut own, slot, place, &entry.blob, operation, end);
             }
             for claim in own.iter().filter(|claim| claim.kind.is_write()) {
                 if !authorities.contains(&claim.authority) {
@@ -215,11 +215,11 @@ impl InFlight {
             let (blob, mut own) = (&reads[0].blob, Claims::new());
             for read in reads {
                 if let Some(listed) = &read.listed {
-                    self.listings.claim(slot, hop, read, listed);
+                    self.listings.claim(slot, place, read, listed);
                     continue;
                 }
                 let footprint = Footprint { range: read.range, is_attributes: read.is_attributes };
-                claim_read(&mut own, slot, hop, blob, footprint, ClaimKind::Read);
+                claim_read(&mut own, slot, place, blob, footprint, ClaimKind::Read);
             }
             self.insert(blob, own, &standing);
         }
@@ -230,12 +230,12 @@ impl InFlight {
     pub fn claim_end(
         &mut self,
         slot: Slot,
-        hop: &Hop,
+        place: Place<'_>,
         blob: &BlobName,
         standing: impl Fn(Slot) -> Standing,
     ) {
         let mut own = Claims::new();
-        claim_read(&mut own, slot, hop, blob, Footprint::ATTRIBUTES, ClaimKind::Condition);
+        claim_read(&mut own, slot, place, blob, Footprint::ATTRIBUTES, ClaimKind::Condition);
         self.insert(blob, own, &standing);
     }
 
@@ -248,14 +248,13 @@ impl InFlight {
 fn claim_operation(
     own: &mut Claims,
     slot: Slot,
-    hop: &Hop,
-    chain: &Chain,
+    place: Place<'_>,
     blob: &BlobName,
     operation: &Operation,
     lowest_end: impl Fn() -> u64,
 ) {
     if let Some(required) = Footprint::required(operation) {
-        claim_read(own, slot, hop, blob, required, ClaimKind::Condition);
+        claim_read(own, slot, place, blob, required, ClaimKind::Condition);
     }
     let (size, appended) = match operation {
         Operation::Append { payload, .. } => (lowest_end(), payload.len()),
@@ -278,16 +277,18 @@ fn claim_operation(
         // It leaves the end where it is.
         Operation::Clear { .. } => ClaimKind::Write { end: 0 },
         Operation::Append { .. } => ClaimKind::Append { len: 0 },
-        Operation::Truncate { len } => ClaimKind::Cut { reach: chain.reach(blob, *len), end: *len },
-        Operation::Delete => ClaimKind::Cut { reach: chain.reach(blob, 0), end: 0 },
+        Operation::Truncate { len } => {
+            ClaimKind::Cut { reach: place.chain.reach(blob, *len), end: *len }
+        }
+        Operation::Delete => ClaimKind::Cut { reach: place.chain.reach(blob, 0), end: 0 },
         Operation::Replace { payload } => {
-            ClaimKind::Cut { reach: chain.reach(blob, 0), end: payload.len() }
+            ClaimKind::Cut { reach: place.chain.reach(blob, 0), end: payload.len() }
         }
         Operation::Compare { .. } | Operation::Expect { .. } => {
             unreachable!("what only looks has no written footprint")
         }
     };
-    hop.shares(blob, written, |footprint, authority| {
+    place.shares(blob, written, |footprint, authority| {
         let kind = match of_all {
             // Counted once, though the unknown place has a share in many pieces.
             ClaimKind::Append { .. } if footprint.is_attributes => {
@@ -299,17 +300,17 @@ fn claim_operation(
     });
 }
 
-/// Claims what of `footprint` this hop is the authority of.
+/// Claims what of `footprint` this place is the authority of.
 fn claim_read(
     own: &mut Claims,
     slot: Slot,
-    hop: &Hop,
+    place: Place<'_>,
     blob: &BlobName,
     footprint: Footprint,
     kind: ClaimKind,
 ) {
-    hop.shares(blob, footprint, |footprint, authority| {
-        if authority == hop.node {
+    place.shares(blob, footprint, |footprint, authority| {
+        if authority == place.node() {
             push(own, Claim { slot, kind, footprint, authority });
         }
     });

@@ -38,7 +38,7 @@ impl<V: View> Validation<'_, V> {
     /// of: to write something needs the blob to itself, to look at something shared. Who has listed
     /// keys has looked at all of them, and at what is not there.
     pub(super) fn kept_off(&self, record: &Record) -> Vec<Needed> {
-        let hop = &record.chain.hops()[record.position];
+        let place = record.chain.place(record.position);
         let transaction = &record.transaction;
         let written = transaction.blobs.iter().map(|entry| {
             let is_writing = entry.operations.iter().any(Operation::is_write);
@@ -48,7 +48,7 @@ impl<V: View> Validation<'_, V> {
         let read = read.map(|read| (&read.blob, LeaseMode::Shared));
         let client = client_of(transaction.id);
         let is_kept_off = |(blob, mode): &(&BlobName, LeaseMode)| {
-            self.view.keeps_off(client, blob, *mode) && hop.is_end_authority(blob)
+            self.view.keeps_off(client, blob, *mode) && place.is_end_authority(blob)
         };
         let kept_off = written.chain(read).filter(is_kept_off);
         let mut kept_off: Vec<Needed> =
@@ -56,7 +56,8 @@ impl<V: View> Validation<'_, V> {
         let listed =
             transaction.reads.iter().filter_map(|read| Some((read, read.listed.as_ref()?)));
         let is_kept_off = |group: &BlobName, keys: &KeyRange| {
-            self.view.keeps_off_listing(client, group.keyspace, keys) && hop.is_end_authority(group)
+            self.view.keeps_off_listing(client, group.keyspace, keys)
+                && place.is_end_authority(group)
         };
         let listed = listed.filter(|(read, listed)| is_kept_off(&read.blob, &listed.keys));
         kept_off.extend(listed.map(|(read, listed)| {

@@ -25,7 +25,7 @@ use super::in_flight::{Claim, ClaimKind};
 use super::record::{Record, Slot};
 use super::validate::{Obstacle, Validation};
 use crate::abort::Abort;
-use crate::chain::Hop;
+use crate::chain::Place;
 use crate::footprint::Footprint;
 use crate::rule::{Rule, Rules};
 use crate::view::View;
@@ -56,8 +56,8 @@ pub(super) struct Listings(Vec<Listing>);
 
 impl Listings {
     /// Claims the keys of a listing, where they are validated here.
-    pub fn claim(&mut self, slot: Slot, hop: &Hop, read: &ReadCheck, listed: &Listed) {
-        if hop.is_end_authority(&read.blob) {
+    pub fn claim(&mut self, slot: Slot, place: Place<'_>, read: &ReadCheck, listed: &Listed) {
+        if place.is_end_authority(&read.blob) {
             let (group, keys) = (read.blob.clone(), listed.keys.clone());
             self.0.push(Listing { slot, group, keys });
         }

@@ -139,19 +139,21 @@ impl<V: View> Validation<'_, V> {
     /// The first blob, and its size, that the chain does not fit although the transaction appends
     /// to it or cuts it. Asked where nothing in flight moves the end otherwise.
     fn misplaced(&self, record: &Record, placed: &Placements) -> Option<(u32, u64)> {
-        let hop = &record.chain.hops()[record.position];
+        let place = record.chain.place(record.position);
         let blobs = (0..).zip(&record.transaction.blobs);
         let moving =
             blobs.filter(|(_, entry)| entry.operations.iter().any(Operation::depends_on_end));
-        moving.filter(|(_, entry)| hop.is_end_authority(&entry.blob)).find_map(|(index, entry)| {
-            let size = self.view.stat(&entry.blob).unwrap_or(0);
-            let placed = placed.iter().find(|placed| placed.index == index);
-            let start = placed.map_or(size, |placed| placed.offset);
-            let chain = &record.chain;
-            let guess = chain.ends().iter().find(|(place, _)| *place == index);
-            let guess = guess.map_or(0, |(_, end)| *end);
-            append::is_misguessed(entry, chain, guess, size, start).then_some((index, size))
-        })
+        moving.filter(|(_, entry)| place.is_end_authority(&entry.blob)).find_map(
+            |(index, entry)| {
+                let size = self.view.stat(&entry.blob).unwrap_or(0);
+                let placed = placed.iter().find(|placed| placed.index == index);
+                let start = placed.map_or(size, |placed| placed.offset);
+                let chain = &record.chain;
+                let guess = chain.ends().iter().find(|(place, _)| *place == index);
+                let guess = guess.map_or(0, |(_, end)| *end);
+                append::is_misguessed(entry, chain, guess, size, start).then_some((index, size))
+            },
+        )
     }
 
     /// C1: a read is stale when a newer version that overlaps it was applied; so is a listing (Q3).
@@ -159,10 +161,10 @@ impl<V: View> Validation<'_, V> {
         if !self.rules.hold(Rule::C1) {
             return None;
         }
-        let hop = &record.chain.hops()[record.position];
+        let place = record.chain.place(record.position);
         for read in &record.transaction.reads {
             if let Some(listed) = &read.listed {
-                if hop.is_end_authority(&read.blob)
+                if place.is_end_authority(&read.blob)
                     && let Err(abort) = check_listing(self.rules, read, listed, self.view)
                 {
                     return Some(abort);
@@ -171,7 +173,7 @@ impl<V: View> Validation<'_, V> {
             }
             let footprint = Footprint { range: read.range, is_attributes: read.is_attributes };
             let mut is_stale = false;
-            hop.shares(&read.blob, footprint, |share, authority| {
+            place.shares(&read.blob, footprint, |share, authority| {
                 if authority == self.node {
                     let (range, is_attributes) = (share.range, share.is_attributes);
                     let newest = self.view.newest_overlapping(&read.blob, range, is_attributes);
@@ -324,7 +326,7 @@ impl<V: View> Validation<'_, V> {
     /// Looks at the conditions, and where appends go that have the end for themselves.
     fn conditions(&self, slot: Slot, record: &Record) -> Result<Placements, Abort> {
         let mut placed = Placements::new();
-        let hop = &record.chain.hops()[record.position];
+        let place = record.chain.place(record.position);
         for (index, entry) in (0..).zip(&record.transaction.blobs) {
             let is_conditional = entry.operations.iter().any(Operation::is_condition);
             if !is_conditional && !entry.operations.iter().any(is_append) {
@@ -338,7 +340,7 @@ impl<V: View> Validation<'_, V> {
                 continue;
             }
             let holds = |footprint: Footprint, visit: &mut dyn FnMut(Footprint)| {
-                hop.shares(&entry.blob, footprint, |share, authority| {
+                place.shares(&entry.blob, footprint, |share, authority| {
                     if authority == self.node {
                         visit(share);
                     }

@@ -37,11 +37,12 @@ impl Watched {
     /// The chunks that a transaction writes here.
     fn touched(&self, transaction: &Transaction, chain: &Chain) -> Vec<ChunkName> {
         let mut touched = Vec::new();
-        let Some(position) = chain.position(self.node) else { return touched };
-        let part = &chain.hops()[position].part;
+        if chain.position(self.node).is_none() {
+            return touched;
+        }
         for entry in &transaction.blobs {
             if entry.operations.iter().any(Operation::is_write) {
-                let chunks = self.holdings.touched(entry, part).into_iter();
+                let chunks = self.holdings.touched(entry, chain).into_iter();
                 touched.extend(chunks.map(|chunk| (entry.blob.clone(), chunk)));
             }
         }
