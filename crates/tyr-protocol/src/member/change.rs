@@ -149,7 +149,7 @@ impl<S: Store> Turn<'_, S> {
         // Only if no change of the chains was missed in between is what was copied still whole.
         let is_anew = is_expelled || old.as_ref().is_none_or(|old| is_gap(old, &map));
         let is_same = old.as_ref().is_some_and(|old| old.moved == map.moved);
-        self.member.is_authority = map.authorities().contains(&node);
+        self.member.authorities = map.authorities();
         self.member.note_keyspaces(&map);
         if !is_same {
             self.member.note_gained(old.as_deref().filter(|_| !is_anew), &map);

@@ -221,7 +221,7 @@ impl<S: Store> Turn<'_, S> {
         self.member.has_disk |= has_disk;
         let Some(map) = map else { return };
         self.member.note_gained(None, &map); // When that was is not told.
-        self.member.is_authority = map.authorities().contains(&self.member.node);
+        self.member.authorities = map.authorities();
         self.member.map = Some(Arc::clone(&map));
         self.keep_snapshots(&map);
         self.member.has_recipients = !map.recipients_of_any().is_empty();

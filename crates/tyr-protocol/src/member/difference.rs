@@ -209,6 +209,9 @@ impl<S: Store> Turn<'_, S> {
     ) -> (BTreeMap<ChunkName, Timestamp>, Option<ChunkName>) {
         let node = self.member.node;
         let (mut own, mut last, mut looked_at) = (BTreeMap::new(), after.cloned(), 0);
+        if !self.member.authorities.contains(&from) {
+            return (own, next);
+        }
         loop {
             let page = self.store.held_or_kept(last.as_ref(), SCANNED_MAX);
             let is_end = page.len() < SCANNED_MAX;

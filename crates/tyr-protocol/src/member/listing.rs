@@ -76,7 +76,7 @@ impl<S: Store> Turn<'_, S> {
             let body = Body::Refused { read: request.number, abort };
             return self.send(Address::Client(client), body);
         }
-        if !self.member.is_authority || request.keys().is_empty() {
+        if !self.member.is_authority() || request.keys().is_empty() {
             let body = listing.form.answer(request.number, ScanPage::default());
             return self.send(Address::Client(client), body);
         }
@@ -202,7 +202,7 @@ impl Member {
             return refuse(ErrorKind::SnapshotTooOld, why);
         }
         let is_unknown = |at| at < self.known_from && !self.is_kept(at);
-        if self.is_authority && request.at.is_some_and(is_unknown) {
+        if self.is_authority() && request.at.is_some_and(is_unknown) {
             return refuse(ErrorKind::SnapshotTooOld, MOVED_SINCE);
         }
         None

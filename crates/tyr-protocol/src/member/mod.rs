@@ -225,8 +225,8 @@ pub struct Member {
     has_disk: bool,
     /// Before this, somebody else may have held what is held here now, and deleted blobs of it.
     known_from: Timestamp,
-    /// Whether it is the authority of anything.
-    is_authority: bool,
+    /// The nodes that are the authority of anything.
+    authorities: BTreeSet<NodeId>,
     /// How often a transaction was placed anew, for those in flight that were.
     misplaced: BTreeMap<TransactionId, u8>,
     /// Whether the log took no more: what is promised would not last.
@@ -287,7 +287,7 @@ impl Member {
             told_finished: ToldFinished::default(),
             has_disk: false,
             known_from: Timestamp::ZERO,
-            is_authority: false,
+            authorities: BTreeSet::new(),
             misplaced: BTreeMap::new(),
             is_broken: false,
             has_room: true,
@@ -425,6 +425,11 @@ impl Member {
     /// The number of reads that wait here.
     pub fn waiting_reads(&self) -> usize {
         self.reads.len()
+    }
+
+    /// Whether this node is the authority of anything.
+    fn is_authority(&self) -> bool {
+        self.authorities.contains(&self.node)
     }
 
     /// How far it is with copying what it is a recipient of.

@@ -242,6 +242,9 @@ impl<S: Store> Turn<'_, S> {
         after: Option<&ChunkName>,
         map: &ClusterMap,
     ) -> (Vec<LocalChunk>, Option<ChunkName>) {
+        if !self.member.is_authority() {
+            return (Vec::new(), None);
+        }
         let mut held = self.store.held_or_kept(after, SCANNED_MAX);
         debug_assert!(held.len() <= SCANNED_MAX, "a page is bounded, or a step takes long");
         let last = held.last().map(|held| held.name.clone());
