@@ -11,12 +11,14 @@
 //! [`consensus`] is how several monitors have the same. [`monitor`] is one monitor, with its
 //! [`options`]; [`responder`] takes control connections and notes what users change (`audit`),
 //! `requests` answers them and [`watch`] watches, `leadership` is what the leader does for leases
-//! and maps, `cluster_log` what is kept of what happened, `presence` which clients are there.
+//! and maps, `handover` what it does before it stops, `cluster_log` what is kept of what happened,
+//! `presence` which clients are there.
 
 mod audit;
 mod cluster_log;
 pub mod consensus;
 mod drained;
+mod handover;
 mod leadership;
 pub mod monitor;
 pub mod options;

@@ -23,6 +23,7 @@ use super::consensus::journal::{PAYLOAD_LEN_MAX, SEGMENT_LEN};
 use super::consensus::log::LogStore;
 use super::consensus::machine::{Committed, Machine};
 use super::consensus::network::Network;
+use super::consensus::succession::Succession;
 use super::consensus::types::Raft;
 use super::leadership::{self, batch};
 use super::options::MonitorOptions;
@@ -52,6 +53,8 @@ pub(super) struct Shared {
     pub committed: Committed,
     pub log: LogStore,
     pub peers: Peers,
+    /// Raft's ways to others.
+    pub network: Network,
     pub send: Send,
     pub inbox: mpsc::Sender<batch::Told>,
     /// Of entries of the cluster log.
@@ -62,6 +65,8 @@ pub(super) struct Shared {
     pub deciding_presence: tokio::sync::Mutex<()>,
     /// Whether messages of nodes are listened to.
     pub is_leading: AtomicBool,
+    /// Whether it stops, and lets another lead.
+    pub is_handing_over: AtomicBool,
     started: Instant,
     /// Where all of this runs.
     runtime: Handle,
@@ -74,6 +79,11 @@ impl Shared {
     /// Microseconds on a clock that neither jumps nor goes back.
     pub fn now_us(&self) -> u64 {
         self.started.elapsed().as_micros() as u64
+    }
+
+    /// Where all of the monitor runs.
+    pub fn runtime(&self) -> &Handle {
+        &self.runtime
     }
 
     /// The cluster, if it has been formed.
@@ -165,11 +175,13 @@ impl Monitor {
         let network = Network {
             peers: peers.clone(),
             whereabouts: Arc::new(move |node| whereabouts(&places, node)),
+            succession: Succession::default(),
         };
         let stopped = |error: String| Error::unavailable(format!("Raft does not start: {error}"));
         let config = options.raft().validate().map_err(|error| stopped(error.to_string()))?;
         let node = u64::from(options.node.0);
-        let raft = OpenRaft::new(node, Arc::new(config), network, log.clone(), machine).await;
+        let raft =
+            OpenRaft::new(node, Arc::new(config), network.clone(), log.clone(), machine).await;
         let raft: Raft = raft.map_err(|error| stopped(error.to_string()))?;
         if is_pristine {
             initialize(&raft, &options).await?;
@@ -184,12 +196,14 @@ impl Monitor {
             committed,
             log,
             peers,
+            network,
             send,
             inbox,
             log_numbers: Mutex::default(),
             presences: Mutex::new(Presences::new(Instant::now())),
             deciding_presence: tokio::sync::Mutex::default(),
             is_leading: AtomicBool::new(false),
+            is_handing_over: AtomicBool::new(false),
             started: Instant::now(),
             runtime: Handle::current(),
             tasks: Mutex::default(),
@@ -277,7 +291,8 @@ impl Monitor {
         self.ask(Actor::System, Request::Propose(proposal)).await?.into_epoch()
     }
 
-    /// Ends the monitor. What was acknowledged is durable; others go on without it.
+    /// Ends the monitor. What was acknowledged is durable; others go on without it, at once if it
+    /// has handed over ([`Monitor::hand_over`]).
     ///
     /// # Errors
     /// `Unavailable` when the disk fails at the last moment.

@@ -21,7 +21,6 @@ use tyr_types::{Epoch, Error, ErrorKind, NodeId, Result};
 
 use super::audit;
 use super::cluster_log;
-use super::consensus::network;
 use super::consensus::types::{Command, Reply};
 use super::leadership::batch::{Told, Wanted};
 use super::monitor::Monitor;
@@ -66,7 +65,7 @@ impl Monitor {
         let Question { actor: _, is_handed_on, patience_ms, request } = question;
         match &request {
             Request::Raft(call) => {
-                let answered = network::answer(&self.shared.raft, call).await;
+                let answered = self.shared.answer_raft(call).await;
                 return answered.map(Answer::Raft).map_err(refused);
             }
             Request::Bootstrap => return Ok(Answer::Bootstrap(self.bootstrap())),
@@ -93,7 +92,7 @@ impl Monitor {
         if !is_handed_on {
             return self.answer_by_leader(actor, request, deadline).await;
         }
-        if self.leader() != Some(self.shared.options.node) {
+        if self.leader() != Some(self.shared.options.node) || self.shared.is_handing_over() {
             return Err(Fault::NotLeader);
         }
         let is_repeatable = request.is_repeatable();
@@ -146,6 +145,9 @@ impl Monitor {
             return Err(Attempt::Nothing("no monitor leads".to_owned()));
         };
         if leader == self.shared.options.node {
+            if self.shared.is_handing_over() {
+                return Err(Attempt::Nothing("this node stops, and hands over".to_owned()));
+            }
             return match self.execute(actor, request).await {
                 Err(Fault::NotLeader) => {
                     Err(Attempt::Nothing("this node leads no more, or has no majority".to_owned()))

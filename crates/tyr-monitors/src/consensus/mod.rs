@@ -10,9 +10,10 @@
 //! ```
 //!
 //! Reading order: [`types`]; [`journal`], [`ballot`] and [`snapshot`] are the files; [`log`] and
-//! [`machine`] are what Raft asks for.
+//! [`machine`] are what Raft asks for; [`network`] carries its messages, [`succession`] is how a
+//! leader that stops is followed.
 //!
-//! Only this folder and [`super::monitor`] know the library.
+//! Only this folder, [`super::monitor`] and what is beside it know the library.
 
 pub mod ballot;
 pub mod journal;
@@ -20,6 +21,7 @@ pub mod log;
 pub mod machine;
 pub mod network;
 pub mod snapshot;
+pub mod succession;
 pub mod types;
 
 #[cfg(test)]

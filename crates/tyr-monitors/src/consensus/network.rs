@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use openraft::Vote;
 use openraft::error::{InstallSnapshotError, RPCError, RaftError, RemoteError, Unreachable};
 use openraft::impls::BasicNode;
 use openraft::network::{Backoff, RPCOption, RaftNetwork, RaftNetworkFactory};
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use tyr_types::{Error, NodeId, Result};
 
 use super::log::is_dense;
+use super::succession::{self, Succession};
 use super::types::{Raft, TypeConfig};
 use tyr_control::{Answer, Peers, Question, Request};
 
@@ -43,6 +45,13 @@ enum Call {
     Append(AppendEntriesRequest<TypeConfig>),
     Vote(VoteRequest<u64>),
     Snapshot(InstallSnapshotRequest<TypeConfig>),
+    /// The leader of this vote stops, and wants to be followed by who is asked.
+    Succeed(Vote<u64>),
+    /// A vote request of who was told so.
+    Succession {
+        leader: Vote<u64>,
+        request: VoteRequest<u64>,
+    },
 }
 
 /// What it answers.
@@ -53,6 +62,8 @@ enum Returned {
     Snapshot(InstallSnapshotResponse<u64>),
     /// The pieces of a snapshot do not follow each other: from the start, please.
     Mismatch(InstallSnapshotError),
+    /// It was heard.
+    Heard,
 }
 
 fn encoded(value: &impl Serialize) -> Bytes {
@@ -63,7 +74,7 @@ fn encoded(value: &impl Serialize) -> Bytes {
 ///
 /// # Errors
 /// `InvalidArgument` when it is no such question; `Unavailable` when Raft has stopped here.
-pub async fn answer(raft: &Raft, call: &[u8]) -> Result<Bytes> {
+pub async fn answer(raft: &Raft, succession: &Succession, call: &[u8]) -> Result<Bytes> {
     let call = postcard::from_bytes(call)
         .map_err(|error| Error::invalid("no message of Raft").with_source(error))?;
     let stopped = |error: String| Error::unavailable(format!("Raft has stopped here: {error}"));
@@ -74,6 +85,15 @@ pub async fn answer(raft: &Raft, call: &[u8]) -> Result<Bytes> {
             Returned::Append(response.map_err(|error| stopped(error.to_string()))?)
         }
         Call::Vote(request) => {
+            let response = raft.vote(request).await;
+            Returned::Vote(response.map_err(|error| stopped(error.to_string()))?)
+        }
+        Call::Succeed(leader) => {
+            succession.begin(raft, leader).await.map_err(stopped)?;
+            Returned::Heard
+        }
+        Call::Succession { leader, request } => {
+            succession::let_go(raft, leader, &request).await.map_err(stopped)?;
             let response = raft.vote(request).await;
             Returned::Vote(response.map_err(|error| stopped(error.to_string()))?)
         }
@@ -112,6 +132,19 @@ pub struct Network {
     pub peers: Peers,
     /// Where nodes are.
     pub whereabouts: Whereabouts,
+    /// Whether this monitor was asked to follow a leader.
+    pub succession: Succession,
+}
+
+impl Network {
+    /// Asks the monitor at this address to follow the leader of this vote. By a program that does
+    /// not know of it nothing is done.
+    pub async fn hand_over(&self, address: &str, leader: Vote<u64>) {
+        let request = Request::Raft(encoded(&Call::Succeed(leader)));
+        let question = Question { actor: None, is_handed_on: false, patience_ms: 0, request };
+        // Whether it does so shows.
+        _ = self.peers.call(address, question).await;
+    }
 }
 
 /// Raft's way to one other monitor.
@@ -170,7 +203,9 @@ impl RaftNetwork<TypeConfig> for Link {
     ) -> Result<AppendEntriesResponse<u64>, Failure> {
         match self.call(&Call::Append(rpc)).await? {
             Returned::Append(response) => Ok(response),
-            Returned::Vote(_) | Returned::Snapshot(_) | Returned::Mismatch(_) => Err(unexpected()),
+            Returned::Vote(_) | Returned::Snapshot(_) | Returned::Mismatch(_) | Returned::Heard => {
+                Err(unexpected())
+            }
         }
     }
 
@@ -185,7 +220,7 @@ impl RaftNetwork<TypeConfig> for Link {
                 let source = RaftError::APIError(mismatch);
                 Err(RPCError::RemoteError(RemoteError::new(self.target, source)))
             }
-            Returned::Append(_) | Returned::Vote(_) => Err(unexpected()),
+            Returned::Append(_) | Returned::Vote(_) | Returned::Heard => Err(unexpected()),
         }
     }
 
@@ -194,11 +229,16 @@ impl RaftNetwork<TypeConfig> for Link {
         rpc: VoteRequest<u64>,
         _option: RPCOption,
     ) -> Result<VoteResponse<u64>, Failure> {
-        match self.call(&Call::Vote(rpc)).await? {
+        let call = match self.network.succession.followed_by(&rpc) {
+            Some(leader) => Call::Succession { leader, request: rpc },
+            None => Call::Vote(rpc),
+        };
+        match self.call(&call).await? {
             Returned::Vote(response) => Ok(response),
-            Returned::Append(_) | Returned::Snapshot(_) | Returned::Mismatch(_) => {
-                Err(unexpected())
-            }
+            Returned::Append(_)
+            | Returned::Snapshot(_)
+            | Returned::Mismatch(_)
+            | Returned::Heard => Err(unexpected()),
         }
     }
 }
@@ -206,7 +246,7 @@ impl RaftNetwork<TypeConfig> for Link {
 #[cfg(test)]
 mod tests {
     use openraft::entry::RaftEntry;
-    use openraft::{CommittedLeaderId, LogId, Vote};
+    use openraft::{CommittedLeaderId, LogId};
 
     use super::super::types::Entry;
     use super::*;

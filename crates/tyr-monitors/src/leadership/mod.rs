@@ -48,7 +48,8 @@ pub(super) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Told>) {
     loop {
         let vote: Option<Vote<u64>> = {
             let now = metrics.borrow_and_update();
-            (now.state == ServerState::Leader && now.vote.is_committed()).then_some(now.vote)
+            let is_leader = now.state == ServerState::Leader && now.vote.is_committed();
+            (is_leader && !shared.is_handing_over()).then_some(now.vote)
         };
         let Some(vote) = vote else {
             tokio::select! {

@@ -151,6 +151,10 @@ impl<'a> Term<'a> {
         let mut collector = Collector::new();
         loop {
             let batch = collector.collect(inbox).await;
+            if self.lead.shared.is_handing_over() {
+                batch.told.into_iter().for_each(Told::refuse);
+                return Deposed;
+            }
             match self.lead.confirm().await {
                 Confirmed::Yes => {}
                 Confirmed::Unsure => {

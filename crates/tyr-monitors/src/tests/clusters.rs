@@ -54,6 +54,62 @@ async fn a_killed_leader_is_followed_and_a_new_map_is_there_within_five_seconds(
     world.until("all others hold leases", |world| world.holding().len() == 4).await;
 }
 
+/// How long until another leads when this one has been stopped.
+async fn time_until_followed(world: &mut World, leader: u16) -> Duration {
+    let stopped = Instant::now();
+    world.stop_monitor(leader).await;
+    while world.leader().is_none() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    stopped.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_stops_is_followed_at_once_in_clusters_of_three_and_five() {
+    for monitors in [3, 5] {
+        let mut world = World::formed(5, monitors).await;
+        for round in 0..6 {
+            let leader = world.wait_for_leader().await;
+            // In the middle of its lease as well as at the end.
+            world.pass(Duration::from_millis(130 * round)).await;
+            world.client(4).transact(put("service/a", "1")).await.unwrap();
+            let took = time_until_followed(&mut world, leader).await;
+            assert!(took < Duration::from_millis(250), "{monitors} monitors, {round}: {took:?}");
+            assert_eq!(value(&world.client(4), "service/a").await, b"1");
+            world.start_monitor(leader).await;
+        }
+        world.until("all hold leases", |world| world.holding().len() == 5).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_stops_without_a_majority_is_followed_when_there_is_one() {
+    let mut world = World::formed(3, 3).await;
+    let leader = world.wait_for_leader().await;
+    world.isolate(leader, &[]);
+    let began = Instant::now();
+    world.stop_monitor(leader).await;
+    assert!(began.elapsed() < Duration::from_secs(3), "it stops all the same");
+    let followed = world.wait_for_leader().await;
+    assert_ne!(followed, leader);
+}
+
+#[tokio::test(start_paused = true)]
+async fn leases_go_on_while_leaders_stop_one_after_the_other() {
+    let mut world = World::formed(5, 3).await;
+    for _ in 0..6 {
+        let leader = world.wait_for_leader().await;
+        world.stop_monitor(leader).await;
+        // No node notices: `pass` looks that there is one authority at any time.
+        for _ in 0..30 {
+            world.pass(Duration::from_millis(100)).await;
+            assert_eq!(world.holding().len(), 5, "a lease ran out though a leader was there");
+        }
+        world.start_monitor(leader).await;
+        world.pass(Duration::from_secs(1)).await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_monitor_that_is_stopping_is_sent_little_though_it_lacks_what_is_written() {
     // In ten seconds. What a leader asks all to know that it leads is among it, some 45 a second.

@@ -167,6 +167,14 @@ impl World {
         self.disks.insert(node, left);
     }
 
+    /// Stops a monitor as its node does when it is told to.
+    pub async fn stop_monitor(&mut self, node: u16) {
+        let monitor = self.shared.monitors.lock().remove(&node).unwrap();
+        monitor.hand_over().await;
+        monitor.close().await.unwrap();
+        self.shared.network.kill(&address(node));
+    }
+
     /// Starts a node that asks for its lease from now on.
     pub fn start_node(&mut self, node: u16) {
         let incarnation = self.shared.nodes.lock().get(&node).map_or(1, |it| it.incarnation + 1);

@@ -62,7 +62,7 @@ async fn trouble(seed: u64, nodes: u16, monitors: u16) {
     let mut killed: Option<u16> = None;
     for _ in 0..40 {
         let (one, other) = (below(nodes.into()) as u16, below(nodes.into()) as u16);
-        match below(9) {
+        match below(10) {
             0 | 1 => world.shared.network.cut(&address(one), &address(other), one != other),
             2 => world.isolate(one, &[]),
             3 | 4 => world.shared.network.heal_all(),
@@ -76,6 +76,12 @@ async fn trouble(seed: u64, nodes: u16, monitors: u16) {
                     killed = Some(node);
                 }
             },
+            8 if killed.is_none() => {
+                // With whatever is cut: it hands over, or tries to.
+                let node = one % monitors;
+                world.stop_monitor(node).await;
+                killed = Some(node);
+            }
             _ => {
                 let weight = 50 + below(100) as u32;
                 let monitor = world.shared.monitors.lock().values().next().cloned().unwrap();

@@ -206,6 +206,9 @@ impl Server {
             tokio::time::timeout(REMARKS_MAX, self.driver.remarks.settle()).await
         });
         control.handle.block_on(self.follower.take_leave());
+        if let Some(monitor) = &self.monitor {
+            control.handle.block_on(monitor.hand_over());
+        }
         self.gate.close();
         self.gossip.close();
         self.keeper.close();
