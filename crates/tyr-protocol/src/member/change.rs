@@ -151,6 +151,9 @@ impl<S: Store> Turn<'_, S> {
         let is_same = old.as_ref().is_some_and(|old| old.moved == map.moved);
         self.member.authorities = map.authorities();
         self.member.note_keyspaces(&map);
+        if is_anew && !is_expelled {
+            self.note_unsure(&map);
+        }
         if !is_same {
             self.member.note_gained(old.as_deref().filter(|_| !is_anew), &map);
             self.forget_stored(&map, is_anew);
@@ -290,6 +293,7 @@ impl<S: Store> Turn<'_, S> {
         self.member.uploads = super::Uploads::default();
         self.member.misplaced.clear();
         self.member.unanswered.clear();
+        self.member.unsure.clear();
         self.member.promises.retain(|_, promise| *promise == Promise::Map);
         // What was to be durable before the node says that it has prepared is of what it was: it
         // prepares anew, or nobody would ever hear.

@@ -16,6 +16,7 @@ use crate::abort::Abort;
 use crate::chain::{Chain, Ends};
 use crate::commit::event::client_of;
 use crate::commit::{self, Attempt, Decision, Message, Outcomes, recovery};
+use crate::map::ClusterMap;
 use crate::message::{Address, Asked, Body};
 use crate::movement::{self, scrub::is_repair};
 use crate::read;
@@ -166,7 +167,7 @@ impl<S: Store> Turn<'_, S> {
         }
         let moved = self.member.map.as_ref().map_or(Epoch(0), |map| map.moved);
         let is_late = at.epoch < moved;
-        let unsure = if is_late { self.unsure_at(at, chain) } else { BTreeSet::new() };
+        let unsure = self.take_unsure(transaction.id, at);
         let mut outcomes = match rules.hold(Rule::C10) {
             true => self.store.apply(transaction, chain, at),
             false => {
@@ -189,16 +190,33 @@ impl<S: Store> Turn<'_, S> {
         self.use_alone(transaction, chain);
     }
 
-    /// The chunks that a transaction of `at` writes here and that are not here, where that may be
-    /// so by the transaction itself: what was not on the lists of others when the node caught up
-    /// may have been deleted by it, and nothing here says so. What it answers here is not so then.
-    fn unsure_at(&self, at: Timestamp, chain: &Chain) -> BTreeSet<ChunkName> {
-        let Some(map) = self.member.map.as_ref().filter(|_| at < self.member.known_from) else {
-            return BTreeSet::new();
-        };
+    /// The node begins anew by `map` with the chunks that it is a recipient of: what is on no list of
+    /// others is not there. What is in flight here may be why: then nothing here says so once it is
+    /// applied, and what it answers here is not so.
+    pub(super) fn note_unsure(&mut self, map: &ClusterMap) {
+        let Member { node, commit, unsure, .. } = &mut *self.member;
+        unsure.retain(|(id, _), _| commit.records.slot(*id).is_some());
+        for (_, record) in commit.records.iter().filter(|(_, record)| !record.is_applied()) {
+            for chunk in written_at(*node, &record.chain, map) {
+                if map.recipients(&chunk.0, chunk.1).contains(node) {
+                    unsure.insert((record.transaction.id, chunk), map.moved);
+                }
+            }
+        }
+    }
+
+    /// The chunks that are not here, perhaps by this transaction, which is applied now.
+    fn take_unsure(&mut self, id: TransactionId, at: Timestamp) -> BTreeSet<ChunkName> {
+        let unsure = &mut self.member.unsure;
+        let of_it: Vec<_> = unsure.keys().filter(|(its, _)| *its == id).cloned().collect();
+        let taken: Vec<(ChunkName, Epoch)> = of_it
+            .into_iter()
+            .filter_map(|key| unsure.remove(&key).map(|listed| (key.1, listed)))
+            .collect();
         let is_not_here =
             |it: &ChunkName| !self.store.is_awaited(it) && !self.store.local_chunk(it).exists;
-        written_at(self.member.node, chain, map).filter(is_not_here).collect()
+        let late = taken.into_iter().filter(|(_, listed)| at.epoch < *listed);
+        late.map(|(chunk, _)| chunk).filter(is_not_here).collect()
     }
 
     /// Goes on with a transaction that was applied here before the node began anew: to what it

@@ -209,6 +209,9 @@ pub struct Member {
     /// In flight here, and applied to chunks whose base was awaited: what they answered is to come
     /// from their authorities.
     unanswered: BTreeSet<TransactionId>,
+    /// Transactions in flight here, with chunks that they write and that came anew by the lists of
+    /// others since, and the epoch of those lists.
+    unsure: BTreeMap<(TransactionId, ChunkName), Epoch>,
     /// Whether by the newest map chunks are on their way to somebody.
     has_recipients: bool,
     /// At most [`HELD_MAX`].
@@ -279,6 +282,7 @@ impl Member {
             aside: Aside::default(),
             difference: Difference::default(),
             unanswered: BTreeSet::new(),
+            unsure: BTreeMap::new(),
             has_recipients: false,
             held: VecDeque::new(),
             promises: BTreeMap::new(),

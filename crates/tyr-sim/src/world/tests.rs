@@ -49,6 +49,14 @@ fn chunks_in_several_pieces_are_whole_and_who_has_them_answers_for_what_it_knows
     }
 }
 
+/// Orders that take running nodes for gone, then a loss of power: what nobody had applied yet is
+/// answered by those who apply it, whatever they gained meanwhile (F4).
+#[test]
+fn what_is_applied_long_after_it_was_decided_is_answered() {
+    let report = run("answer-lost", 910_004_961);
+    assert!(report.is_clean(), "{:#?}", report.violations);
+}
+
 /// M4: the chunks that it keeps have all that it applied.
 #[test]
 fn what_a_node_keeps_that_was_declared_down_is_not_applied_again() {
