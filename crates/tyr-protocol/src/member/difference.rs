@@ -29,15 +29,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use tyr_types::{Epoch, NodeId, Timestamp};
 
 use super::change::is_expelled;
-use super::supply::{SCANNED_MAX, is_supplied};
+use super::supply::is_supplied;
 use super::{ChunkName, LocalChunk, Member, Record, Store, Turn};
 use crate::level::LEVEL_RETURNING;
 use crate::map::{ClusterMap, Membership, NodeState};
 use crate::movement::{self, Message};
 use crate::rule::Rule;
 
-/// Own chunks that are looked at for a page of a list: others may have fewer between two names.
-const COMPARED_MAX: usize = 4 * SCANNED_MAX;
+/// So many pages of own chunks are looked at for one of a list: others may have fewer between two
+/// names.
+const COMPARED_PAGES: usize = 4;
 
 /// What a node has since before it was declared down.
 #[derive(Clone, Debug, Default)]
@@ -207,14 +208,14 @@ impl<S: Store> Turn<'_, S> {
         next: Option<ChunkName>,
         map: &ClusterMap,
     ) -> (BTreeMap<ChunkName, Timestamp>, Option<ChunkName>) {
-        let node = self.member.node;
+        let (node, scanned_max) = (self.member.node, self.member.config.list_page);
         let (mut own, mut last, mut looked_at) = (BTreeMap::new(), after.cloned(), 0);
         if !self.member.authorities.contains(&from) {
             return (own, next);
         }
         loop {
-            let page = self.store.held_or_kept(last.as_ref(), SCANNED_MAX);
-            let is_end = page.len() < SCANNED_MAX;
+            let page = self.store.held_or_kept(last.as_ref(), scanned_max);
+            let is_end = page.len() < scanned_max;
             looked_at += page.len();
             last = page.last().map(|held| held.name.clone());
             for held in page {
@@ -229,7 +230,7 @@ impl<S: Store> Turn<'_, S> {
             }
             match is_end {
                 true => return (own, next),
-                false if looked_at >= COMPARED_MAX => return (own, last),
+                false if looked_at >= COMPARED_PAGES * scanned_max => return (own, last),
                 false => {}
             }
         }

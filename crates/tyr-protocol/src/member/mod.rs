@@ -136,6 +136,8 @@ pub struct MemberConfig {
     pub copy_rate: Option<u64>,
     /// In what pieces a recipient copies chunks.
     pub copy_pieces: PieceLengths,
+    /// Chunks that are looked at for a page of a list of what moves, at least 1.
+    pub list_page: usize,
     /// How fast replicas are compared (D4). Not at all, unless something else is set.
     pub scrub: ScrubConfig,
     /// The highest feature level that its program speaks.
@@ -152,6 +154,7 @@ impl Default for MemberConfig {
             drain_max_us: 500_000,
             copy_rate: None,
             copy_pieces: PieceLengths::default(),
+            list_page: 1024, // Some milliseconds of work.
             scrub: ScrubConfig::default(),
             level: LEVEL,
             ballots_max: BALLOTS_MAX,

@@ -13,9 +13,6 @@ use crate::map::ClusterMap;
 use crate::message::{Address, Body, ReadRequest};
 use crate::movement::{self, ChunkCopy};
 
-/// Chunks that are looked at for a page of a list: some milliseconds of work.
-pub(super) const SCANNED_MAX: usize = 1024;
-
 /// Transactions on a page of what is remembered: a message of some ten kilobytes.
 const REMEMBERED_MAX: usize = 256;
 
@@ -245,10 +242,11 @@ impl<S: Store> Turn<'_, S> {
         if !self.member.is_authority() {
             return (Vec::new(), None);
         }
-        let mut held = self.store.held_or_kept(after, SCANNED_MAX);
-        debug_assert!(held.len() <= SCANNED_MAX, "a page is bounded, or a step takes long");
+        let scanned_max = self.member.config.list_page;
+        let mut held = self.store.held_or_kept(after, scanned_max);
+        debug_assert!(held.len() <= scanned_max, "a page is bounded, or a step takes long");
         let last = held.last().map(|held| held.name.clone());
-        let next = last.filter(|_| held.len() == SCANNED_MAX);
+        let next = last.filter(|_| held.len() == scanned_max);
         held.retain(|held| is_supplied(map, &held.name, (self.member.node, to)));
         (held, next)
     }

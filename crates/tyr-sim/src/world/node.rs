@@ -25,6 +25,9 @@ use crate::store::Done;
 /// So few ballots at a time that some are put off whenever the map changes under load.
 const BALLOTS_FEW: usize = 2;
 
+/// So short pages that lists have several in most runs.
+const LIST_PAGE_SHORT: usize = 3;
+
 /// So short pieces that the chunks of most runs are copied in several.
 const PIECES_SHORT: PieceLengths = PieceLengths { first: 64, other: 1024 };
 
@@ -48,6 +51,7 @@ pub struct Node {
     /// Ballots that it asks about at a time: as many as it may, or so few that most are put off.
     ballots_max: usize,
     copy_pieces: PieceLengths,
+    list_page: usize,
     /// The highest feature level of its first process, if that is an older one.
     older: Option<u8>,
 }
@@ -93,6 +97,8 @@ impl Node {
                 .pick(&[BALLOTS_FEW, BALLOTS_MAX]),
             copy_pieces: Random::of(setup.seed, "pieces", id.0.into())
                 .pick(&[PieceLengths::default(), PIECES_SHORT]),
+            list_page: Random::of(setup.seed, "list page", id.0.into())
+                .pick(&[MemberConfig::default().list_page, LIST_PAGE_SHORT]),
             older: setup.older.filter(|_| id.0 < setup.nodes),
         }
     }
@@ -112,6 +118,7 @@ impl Node {
             level: self.level(),
             ballots_max: self.ballots_max,
             copy_pieces: self.copy_pieces,
+            list_page: self.list_page,
             ..MemberConfig::default()
         };
         let mut member = Member::new(self.id, incarnation(self.starts), config);
