@@ -16,7 +16,7 @@ use std::sync::Arc;
 use tyr_types::{ByteRange, Epoch, NodeId};
 
 use super::sole_replica::KeptAlone;
-use super::{ChunkName, Member, PLANNED_MAX, Planned, Promise, Record, Store, Turn, recipient};
+use super::{ChunkName, Member, PLANNED_MAX, Planned, Promise, Record, Store, Turn};
 use crate::commit::{self, Commit};
 use crate::key_watch;
 use crate::lease::Holder;
@@ -299,7 +299,7 @@ impl<S: Store> Turn<'_, S> {
         // prepares anew, or nobody would ever hear.
         let planned = self.member.planned.iter_mut().filter(|planned| !planned.is_durable);
         planned.for_each(|planned| planned.is_prepared = false);
-        self.member.recipient = recipient(node, self.member.incarnation, &self.member.config);
+        self.member.recipient = self.member.config.recipient(node, self.member.incarnation);
         self.member.is_resume_due = false;
         debug_assert!(self.member.commit.clock() >= clock, "C8: the clock stays");
         debug_assert!(self.member.commit.is_empty(), "M4: nothing counts of what it had validated");

@@ -190,9 +190,9 @@ impl<S: Store> Turn<'_, S> {
         self.use_alone(transaction, chain);
     }
 
-    /// The node begins anew by `map` with the chunks that it is a recipient of: what is on no list of
-    /// others is not there. What is in flight here may be why: then nothing here says so once it is
-    /// applied, and what it answers here is not so.
+    /// The node begins anew by `map` with the chunks that it is a recipient of: what is on no list
+    /// of others is not there. What is in flight here may be why: then nothing here says so once it
+    /// is applied, and what it answers here is not so.
     pub(super) fn note_unsure(&mut self, map: &ClusterMap) {
         let Member { node, commit, unsure, .. } = &mut *self.member;
         unsure.retain(|(id, _), _| commit.records.slot(*id).is_some());

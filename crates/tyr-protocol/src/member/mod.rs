@@ -22,7 +22,7 @@
 //!
 //! The parts: [`event`], [`effect`], [`record`] and [`store`] are what goes in and out;
 //! [`checkpoint`] is what stands for the log when it is cut; the others are named in the drawing;
-//! [`durably_done`] is what the log has of what is done with;
+//! [`durably_done`] is what the log has of what is done with; [`config`] is what can be set,
 //! [`in_use`] counts snapshots, [`usage`] is what they need on its way to all holders, and
 //! [`catching_up`] is what waits for a chunk's base. What a rule says is in the machine that it
 //! belongs to; here is only who hears what.
@@ -31,6 +31,7 @@ mod admission;
 mod catching_up;
 mod change;
 pub mod checkpoint;
+pub mod config;
 mod copying;
 mod difference;
 mod durably_done;
@@ -67,6 +68,7 @@ use std::sync::Arc;
 use tyr_types::{Epoch, Error, NodeId, Timestamp, TransactionId};
 
 use self::catching_up::Aside;
+pub use self::config::MemberConfig;
 use self::difference::Difference;
 use self::durably_done::DurablyDone;
 pub use self::effect::Effect;
@@ -86,12 +88,11 @@ use crate::commit::Commit;
 use crate::commit::recovery::BALLOTS_MAX;
 use crate::key_watch;
 use crate::lease::Holder;
-use crate::level::LEVEL;
 use crate::map::{ClusterMap, MapNode, NodeState};
 use crate::message::{Address, Body, Envelope, Now};
 pub use crate::movement::ChunkName;
-use crate::movement::scrub::{ScrubConfig, ScrubCounts, Scrubber};
-use crate::movement::{PieceLengths, Progress, Recipient};
+use crate::movement::scrub::{ScrubCounts, Scrubber};
+use crate::movement::{Progress, Recipient};
 use crate::read::Reads;
 #[cfg(any(test, feature = "broken-rules"))]
 use crate::rule::Rule;
@@ -120,46 +121,6 @@ pub fn incarnation(start: u64) -> u64 {
     let incarnation = start.saturating_sub(1).saturating_mul(INCARNATIONS_PER_START) + 1;
     debug_assert!(incarnation >= start, "M4: no start is taken for an earlier one: {start}");
     incarnation
-}
-
-/// What can be set about a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemberConfig {
-    /// How long a snapshot may last, in microseconds (V1).
-    pub read_timeout_us: u64,
-    /// How long a read may wait here, in microseconds; then its asker has to ask again.
-    pub wait_max_us: u64,
-    /// How long a node waits for what is in flight on chains that a planned map changes, in
-    /// microseconds; what is in flight longer is driven anew under the new map.
-    pub drain_max_us: u64,
-    /// Bytes a second at which a recipient copies at most; `None` for as many as come.
-    pub copy_rate: Option<u64>,
-    /// In what pieces a recipient copies chunks.
-    pub copy_pieces: PieceLengths,
-    /// Chunks that are looked at for a page of a list of what moves, at least 1.
-    pub list_page: usize,
-    /// How fast replicas are compared (D4). Not at all, unless something else is set.
-    pub scrub: ScrubConfig,
-    /// The highest feature level that its program speaks.
-    pub level: u8,
-    /// About so many transactions the node asks at a time what became of them, at least one.
-    pub ballots_max: usize,
-}
-
-impl Default for MemberConfig {
-    fn default() -> Self {
-        Self {
-            read_timeout_us: crate::SnapshotTable::TIMEOUT_US_DEFAULT,
-            wait_max_us: 10_000_000,
-            drain_max_us: 500_000,
-            copy_rate: None,
-            copy_pieces: PieceLengths::default(),
-            list_page: 1024, // Some milliseconds of work.
-            scrub: ScrubConfig::default(),
-            level: LEVEL,
-            ballots_max: BALLOTS_MAX,
-        }
-    }
 }
 
 /// A planned change: nothing is begun any more on chains that it changes.
@@ -251,12 +212,6 @@ pub struct Member {
     outdated: Option<Error>,
 }
 
-/// A recipient that copies as is set.
-fn recipient(node: NodeId, incarnation: u64, config: &MemberConfig) -> Recipient {
-    let recipient = Recipient::new(node, incarnation).at_rate(config.copy_rate);
-    recipient.in_pieces(config.copy_pieces)
-}
-
 impl Member {
     /// A node that knows of nothing yet. `incarnation` is higher than that of any earlier start,
     /// [by enough](incarnation).
@@ -274,7 +229,7 @@ impl Member {
             reads: Reads::new(node),
             asked: AskedReads::default(),
             listings: Listings::default(),
-            recipient: recipient(node, incarnation, &config),
+            recipient: config.recipient(node, incarnation),
             scrubber: Scrubber::new(node, incarnation, config.scrub),
             key_leases: KeyLeases::default(),
             key_watches: key_watch::Table::default(),
