@@ -12,8 +12,23 @@ use tyr_types::{BlobName, Bytes, Operation, PieceContent, PieceId, Timestamp, Tr
 use super::chunk::Chunk;
 use super::{Done, SimStore};
 
-impl Store for SimStore {
-    fn apply(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) -> Outcomes {
+/// Which chunks a transaction is applied to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// All that it touches here.
+    All,
+    /// Those whose base is still to come: it was applied to the others.
+    Awaited,
+}
+
+impl SimStore {
+    fn apply_to(
+        &mut self,
+        reach: Reach,
+        transaction: &Transaction,
+        chain: &Chain,
+        at: Timestamp,
+    ) -> Outcomes {
         let mut outcomes = Vec::new();
         let Some(position) = chain.position(self.node) else {
             panic!(
@@ -28,13 +43,24 @@ impl Store for SimStore {
             let guess = chain.ends().iter().find(|(place, _)| *place == blob);
             let guess = guess.map_or(0, |(_, end)| *end);
             let part = &chain.hops()[position].part;
-            outcomes.extend(self.apply_blob(transaction.id, at, blob, entry, part, guess));
+            outcomes.extend(self.apply_blob(
+                reach,
+                (transaction.id, at),
+                (blob, entry),
+                (part, guess),
+            ));
         }
         outcomes.into()
     }
+}
+
+impl Store for SimStore {
+    fn apply(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) -> Outcomes {
+        self.apply_to(Reach::All, transaction, chain, at)
+    }
 
     fn apply_to_awaited(&mut self, transaction: &Transaction, chain: &Chain, at: Timestamp) {
-        self.apply(transaction, chain, at); // What is there already is passed over.
+        self.apply_to(Reach::Awaited, transaction, chain, at);
     }
 
     fn await_base(&mut self, name: &ChunkName) {

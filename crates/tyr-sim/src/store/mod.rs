@@ -33,6 +33,7 @@ use tyr_types::{
 };
 
 use self::chunk::{Cause, Chunk, Oldest};
+use self::member::Reach;
 use self::rot::{Rot, damaged};
 use crate::checker::{HeldChunk, Replica};
 
@@ -330,12 +331,10 @@ impl SimStore {
 
     fn apply_blob(
         &mut self,
-        id: TransactionId,
-        at: Timestamp,
-        blob: u32,
-        entry: &BlobOperations,
-        part: &Part,
-        guess: u64,
+        reach: Reach,
+        (id, at): (TransactionId, Timestamp),
+        (blob, entry): (u32, &BlobOperations),
+        (part, guess): (&Part, u64),
     ) -> Vec<Answered> {
         let content = |piece: &PieceRef| self.staged_content(piece.id);
         let operations = upload::with_content(&entry.operations, content);
@@ -348,6 +347,9 @@ impl SimStore {
             (false, self.config.versions_max + self.config.versions_max / 4);
         for number in chunks {
             let name = (entry.blob.clone(), number);
+            if reach == Reach::Awaited && !self.is_awaited(&name) {
+                continue;
+            }
             self.done.push(Done::Applied(id, at, name.clone()));
             self.rot.operate(&name, &operations);
             let chunk = self.chunk_mut(&name);

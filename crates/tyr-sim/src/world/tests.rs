@@ -49,6 +49,14 @@ fn chunks_in_several_pieces_are_whole_and_who_has_them_answers_for_what_it_knows
     }
 }
 
+/// A node that is back takes up what it applied to keyspaces of one replica; what those
+/// transactions wrote to chunks that have gone to others stays away (M4).
+#[test]
+fn what_is_taken_up_again_is_applied_to_what_is_on_its_way_alone() {
+    let report = run("single-moves", 920_004_636);
+    assert!(report.is_clean(), "{:#?}", report.violations);
+}
+
 /// Orders that take running nodes for gone, then a loss of power: what nobody had applied yet is
 /// answered by those who apply it, whatever they gained meanwhile (F4).
 #[test]
