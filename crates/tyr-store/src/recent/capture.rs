@@ -198,7 +198,13 @@ impl Captured {
                 self.pieces.push((range.start, PieceData::Extent { extent, skip: *skip, len }));
                 self.leases.push(Arc::clone(lease));
             }
-            Unheld::Hole => self.holes.push(range),
+            Unheld::Hole => {
+                // What came late may have a hole where the end was not yet then: there is nothing.
+                let hole = range.intersection(ByteRange { start: 0, end: self.attributes.size });
+                if !hole.is_empty() {
+                    self.holes.push(hole);
+                }
+            }
         }
     }
 }

@@ -409,6 +409,24 @@ fn what_comes_late_beside_a_newer_write_is_seen_by_those_who_read_in_between() {
     assert_eq!(read(&store, 1, None).unwrap().bytes, "\0\0\0newlate");
 }
 
+/// A hole that comes late, behind where the end was at its time. Seed 920004544 of `stretches`.
+#[test]
+fn a_hole_of_before_the_end_came_there_is_none_of_an_earlier_fold() {
+    let store = store();
+    apply(&store, 1, &write(SIZE, &[1; 100]), 5, 0);
+    apply(&store, 1, &write(SIZE + 300, &[2; 8]), 9, 0);
+    let range = ByteRange { start: SIZE + 90, end: SIZE + 250 };
+    apply(&store, 1, &Operation::Clear { range }, 7, 0);
+    fold(&store, 8);
+    let held = |when| read(&store, 1, when).unwrap().bytes;
+    assert_eq!(held(Some(8)), [vec![1; 90], vec![0; 10]].concat());
+    let now = [vec![1; 90], vec![0; 210], vec![2; 8]].concat();
+    assert_eq!(held(None), now);
+    fold(&store, 9);
+    store.recent().shrink(0);
+    assert_eq!(held(None), now);
+}
+
 #[test]
 fn what_is_let_go_of_while_it_is_folded_does_not_come_back() {
     let store = store();
