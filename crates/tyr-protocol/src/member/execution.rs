@@ -165,8 +165,6 @@ impl<S: Store> Turn<'_, S> {
         if !self.member.commit.rules.hold(Rule::D1) && self.is_only_recipient(chain) {
             return;
         }
-        let moved = self.member.map.as_ref().map_or(Epoch(0), |map| map.moved);
-        let is_late = at.epoch < moved;
         let unsure = self.take_unsure(transaction.id, at);
         let mut outcomes = match rules.hold(Rule::C10) {
             true => self.store.apply(transaction, chain, at),
@@ -175,7 +173,7 @@ impl<S: Store> Turn<'_, S> {
                 self.store.apply(&Arc::new(wrong), chain, at)
             }
         };
-        if is_late {
+        if self.member.map.as_ref().is_some_and(|map| at.epoch < map.moved) {
             // Of a chunk that has gone to others since, nothing is left here that could answer, and
             // nothing must be that would be taken for it when it comes back.
             let is_known = |it: &commit::Answered| {
@@ -195,11 +193,11 @@ impl<S: Store> Turn<'_, S> {
     /// is applied, and what it answers here is not so.
     pub(super) fn note_unsure(&mut self, map: &ClusterMap) {
         let Member { node, commit, unsure, .. } = &mut *self.member;
-        unsure.retain(|(id, _), _| commit.records.slot(*id).is_some());
+        unsure.retain(|id, _| commit.records.slot(*id).is_some());
         for (_, record) in commit.records.iter().filter(|(_, record)| !record.is_applied()) {
             for chunk in written_at(*node, &record.chain, map) {
                 if map.recipients(&chunk.0, chunk.1).contains(node) {
-                    unsure.insert((record.transaction.id, chunk), map.moved);
+                    unsure.entry(record.transaction.id).or_default().insert(chunk, map.moved);
                 }
             }
         }
@@ -207,15 +205,10 @@ impl<S: Store> Turn<'_, S> {
 
     /// The chunks that are not here, perhaps by this transaction, which is applied now.
     fn take_unsure(&mut self, id: TransactionId, at: Timestamp) -> BTreeSet<ChunkName> {
-        let unsure = &mut self.member.unsure;
-        let of_it: Vec<_> = unsure.keys().filter(|(its, _)| *its == id).cloned().collect();
-        let taken: Vec<(ChunkName, Epoch)> = of_it
-            .into_iter()
-            .filter_map(|key| unsure.remove(&key).map(|listed| (key.1, listed)))
-            .collect();
+        let chunks = self.member.unsure.remove(&id).unwrap_or_default();
         let is_not_here =
             |it: &ChunkName| !self.store.is_awaited(it) && !self.store.local_chunk(it).exists;
-        let late = taken.into_iter().filter(|(_, listed)| at.epoch < *listed);
+        let late = chunks.into_iter().filter(|(_, listed)| at.epoch < *listed);
         late.map(|(chunk, _)| chunk).filter(is_not_here).collect()
     }
 

@@ -175,7 +175,7 @@ pub struct Member {
     unanswered: BTreeSet<TransactionId>,
     /// Transactions in flight here, with chunks that they write and that came anew by the lists of
     /// others since, and the epoch of those lists.
-    unsure: BTreeMap<(TransactionId, ChunkName), Epoch>,
+    unsure: BTreeMap<TransactionId, BTreeMap<ChunkName, Epoch>>,
     /// Whether by the newest map chunks are on their way to somebody.
     has_recipients: bool,
     /// At most [`HELD_MAX`].
