@@ -37,7 +37,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use tyr_types::{BlobName, Epoch, KeptName, KeyspaceConfig, KeyspaceId, NodeId};
+use tyr_types::{BlobName, ByteRange, Epoch, KeptName, KeyspaceConfig, KeyspaceId, NodeId};
 
 pub use self::balance::{Balance, Load, Spread};
 pub use self::change::{Change, Newcomer};
@@ -230,6 +230,13 @@ impl ClusterMap {
     /// Bytes of a chunk of this keyspace.
     pub fn chunk_size(&self, keyspace: KeyspaceId) -> Option<u64> {
         self.keyspaces.get(&keyspace).map(|keyspace| keyspace.config.chunk_size)
+    }
+
+    /// Which bytes of a blob its chunk of this number has; `None` when there is no such keyspace.
+    pub fn chunk_range(&self, keyspace: KeyspaceId, chunk: u64) -> Option<ByteRange> {
+        let size = self.chunk_size(keyspace)?;
+        let start = chunk.saturating_mul(size);
+        Some(ByteRange { start, end: start.saturating_add(size) })
     }
 
     /// Whether there was such a keyspace and nothing new is done in it any more.

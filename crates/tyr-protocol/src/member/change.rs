@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use tyr_types::{ByteRange, Epoch, NodeId};
+use tyr_types::{Epoch, NodeId};
 
 use super::sole_replica::KeptAlone;
 use super::{ChunkName, Member, PLANNED_MAX, Planned, Promise, Record, Store, Turn};
@@ -248,9 +248,7 @@ impl<S: Store> Turn<'_, S> {
         self.settle_unconfirmed(map);
         for chunk in self.member.recipient.missing() {
             let is_holder = map.holders(&chunk.0, chunk.1).contains(&self.member.node);
-            if is_holder && let Some(size) = map.chunk_size(chunk.0.keyspace) {
-                let start = chunk.1.saturating_mul(size);
-                let range = ByteRange { start, end: start.saturating_add(size) };
+            if is_holder && let Some(range) = map.chunk_range(chunk.0.keyspace, chunk.1) {
                 self.install_base(&chunk, &ChunkCopy::empty(range, chunk.1 == 0));
             }
         }

@@ -306,9 +306,8 @@ fn footprint(request: &ReadRequest, chunk: u64, map: &ClusterMap) -> Footprint {
     let is_attributes = request.is_attributes && chunk == 0;
     match request.kind {
         Kind::Whole | Kind::At(_) if request.is_copy => {
-            let size = map.chunk_size(request.blob.keyspace).unwrap_or_default();
-            let end = chunk.saturating_add(1).saturating_mul(size);
-            let range = ByteRange { end: end.max(request.range.end), ..request.range };
+            let whole = map.chunk_range(request.blob.keyspace, chunk).unwrap_or(request.range);
+            let range = ByteRange { end: whole.end, ..request.range };
             Footprint { range, is_attributes: chunk == 0 }
         }
         Kind::Whole | Kind::Clock => Footprint::BLOB,
