@@ -2,25 +2,18 @@
 
 use std::sync::Arc;
 
-use super::checkpoints::{NODE, a_log, at, attempt, first_map, read, transaction};
+use super::checkpoints::{NODE, a_log, at, attempt, back, first_map, read, transaction};
 use super::shelf::Shelf;
 use super::stand::Stand;
 use crate::chain::Ends;
 use crate::commit;
 use crate::commit::OutcomeRetention;
 use crate::level::LEVEL;
-use crate::map::{Change, ClusterMap};
+use crate::map::Change;
 use crate::member::{Effect, Event, Member, MemberConfig, Record, Store, incarnation};
 use crate::message::{Address, Body, Envelope};
 
 const DAY_US: u64 = 86_400_000_000;
-
-/// The map in which the node was declared down, and is back in this incarnation.
-fn back(map: &ClusterMap, incarnation: u64) -> ClusterMap {
-    let down = map.changed(&Change::Down(NODE)).unwrap();
-    let (node, has_disk, level) = (NODE, true, LEVEL);
-    down.changed(&Change::Return { node, incarnation, has_disk, level }).unwrap()
-}
 
 /// M4, F11: its log has transactions in flight that all others have ended and forgotten.
 #[test]

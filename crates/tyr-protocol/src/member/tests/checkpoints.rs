@@ -13,7 +13,7 @@ use super::world::blob;
 use crate::abort::Abort;
 use crate::chain::Ends;
 use crate::commit::{Attempt, Decision, Outcomes, Placements, Remembered};
-use crate::level::LEVEL_ALONE;
+use crate::level::{LEVEL, LEVEL_ALONE};
 use crate::map::{Change, ClusterMap, Newcomer};
 use crate::member::{ChunkName, Member, MemberConfig, Record, incarnation};
 use crate::movement::{ChunkCopy, ChunkVersion};
@@ -36,6 +36,13 @@ pub(super) fn transaction(id: u128, number: u8) -> Arc<Transaction> {
 pub(super) fn first_map(nodes: u16) -> ClusterMap {
     let keyspace = KeyspaceConfig { chunk_size: CHUNK, replication: 3, ..Default::default() };
     ClusterMap::of(nodes, &[keyspace])
+}
+
+/// The map in which the node was declared down, and is back in this incarnation.
+pub(super) fn back(map: &ClusterMap, incarnation: u64) -> ClusterMap {
+    let down = map.changed(&Change::Down(NODE)).unwrap();
+    let (node, has_disk, level) = (NODE, true, LEVEL);
+    down.changed(&Change::Return { node, incarnation, has_disk, level }).unwrap()
 }
 
 pub(super) fn validated(map: &ClusterMap, transaction: &Arc<Transaction>, clock: u64) -> Record {

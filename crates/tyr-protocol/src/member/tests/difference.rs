@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use tyr_types::{ByteRange, Bytes, KeptName, NodeId, Timestamp, TransactionId};
 
-use super::checkpoints::{NODE, at, attempt, first_map, read, transaction, validated};
+use super::checkpoints::{NODE, at, attempt, back, first_map, read, transaction, validated};
 use super::shelf::{CHUNK, Shelf};
 use super::stand::Stand;
 use super::world::blob;
 use crate::chain::Ends;
 use crate::commit;
-use crate::level::{LEVEL, LEVEL_RETURNING};
+use crate::level::LEVEL_RETURNING;
 use crate::map::{Change, ClusterMap};
 use crate::member::{ChunkName, Effect, Event, Record, Store, incarnation};
-use crate::message::{Address, Body, Envelope};
+use crate::message::{Address, Body};
 use crate::movement::{ChunkCopy, ChunkVersion, Message};
 use crate::rule::Rule;
 
@@ -31,12 +31,6 @@ fn a_log(map: &ClusterMap) -> Vec<Record> {
     log.push(validated(map, &transaction(3, 3), 16));
     log.push(Record::Decided { id: TransactionId(3), at: at(16) });
     log
-}
-
-fn back(map: &ClusterMap, incarnation: u64) -> ClusterMap {
-    let (node, has_disk, level) = (NODE, true, LEVEL);
-    let down = map.changed(&Change::Down(node)).unwrap();
-    down.changed(&Change::Return { node, incarnation, has_disk, level }).unwrap()
 }
 
 fn up(map: &ClusterMap) -> ClusterMap {
@@ -58,7 +52,7 @@ fn returned(map: &ClusterMap, broken: Option<Rule>) -> (Stand, ClusterMap, Vec<R
     let (member, shelf) = read(&a_log(map), Shelf::new(NODE), broken);
     let mut stand = Stand { member, shelf, now_us: 1_000_000, asked: 0 };
     let map = back(map, stand.member.incarnation());
-    let effects = hear(&mut stand, &map, Address::Monitors, Body::Effective(Arc::new(map.clone())));
+    let effects = stand.receive(&map, Address::Monitors, Body::Effective(Arc::new(map.clone())));
     let mut logged: Vec<Record> = Vec::new();
     for effect in effects {
         if let Effect::Persist { record, .. } = effect {
@@ -67,14 +61,6 @@ fn returned(map: &ClusterMap, broken: Option<Rule>) -> (Stand, ClusterMap, Vec<R
     }
     stand.lease();
     (stand, map, logged)
-}
-
-fn hear(stand: &mut Stand, map: &ClusterMap, from: Address, body: Body) -> Vec<Effect> {
-    let incarnation = match from {
-        Address::Node(node) => map.incarnation(node).unwrap(),
-        Address::Monitors | Address::Client(_) => 0,
-    };
-    stand.step(Event::Receive(Envelope { epoch: map.epoch, incarnation, from, body }))
 }
 
 /// What the node asks others about what it is to hold.
@@ -135,9 +121,9 @@ fn what_did_not_change_stands_and_all_else_is_copied() {
     let since = complete_to(&logged).unwrap();
     // 1 is as it was, 2 was changed, 3 and 5 are new, 4 is not there any more.
     let page = listed(since, &[1, 5], &[2, 3]);
-    let effects = hear(&mut stand, &map, Address::Node(AUTHORITY), page.clone());
+    let effects = stand.receive(&map, Address::Node(AUTHORITY), page.clone());
     assert_eq!(asked(&effects).1, chunks(&[2, 3, 4, 5]));
-    let (lists, copies) = asked(&hear(&mut stand, &map, Address::Node(AUTHORITY), page));
+    let (lists, copies) = asked(&stand.receive(&map, Address::Node(AUTHORITY), page));
     assert!(lists.is_empty() && copies.is_empty(), "it was not asked again");
 }
 
@@ -150,7 +136,7 @@ fn what_is_there_in_another_version_does_not_stand() {
     let mut unchanged = vec![(chunk(1), at(12)), (chunk(2), at(13)), (chunk(4), at(16))];
     unchanged.sort();
     let page = Body::Movement(Message::ListedSince { since, after, unchanged, changed, next });
-    let effects = hear(&mut stand, &map, Address::Node(AUTHORITY), page);
+    let effects = stand.receive(&map, Address::Node(AUTHORITY), page);
     assert_eq!(asked(&effects).1, chunks(&[2, 4]));
 }
 
@@ -159,16 +145,16 @@ fn a_list_of_another_moment_counts_for_nothing() {
     let (mut stand, map, logged) = returned(&first_map(3), None);
     let since = complete_to(&logged).unwrap();
     let page = listed(since.previous(), &[1], &[2]);
-    assert!(asked(&hear(&mut stand, &map, Address::Node(AUTHORITY), page)).1.is_empty());
+    assert!(asked(&stand.receive(&map, Address::Node(AUTHORITY), page)).1.is_empty());
     let page = listed(since, &[1], &[2]);
-    assert_eq!(asked(&hear(&mut stand, &map, Address::Node(AUTHORITY), page)).1, chunks(&[2, 4]));
+    assert_eq!(asked(&stand.receive(&map, Address::Node(AUTHORITY), page)).1, chunks(&[2, 4]));
 }
 
 #[test]
 fn without_d5_what_was_changed_is_taken_to_stand() {
     let (mut stand, map, logged) = returned(&first_map(3), Some(Rule::D5));
     let page = listed(complete_to(&logged).unwrap(), &[1], &[2, 3]);
-    assert_eq!(asked(&hear(&mut stand, &map, Address::Node(AUTHORITY), page)).1, chunks(&[3]));
+    assert_eq!(asked(&stand.receive(&map, Address::Node(AUTHORITY), page)).1, chunks(&[3]));
 }
 
 #[test]
@@ -197,10 +183,10 @@ fn while_there_are_kept_snapshots_what_something_waits_for_is_copied_though_it_s
             known: Some(later),
             usages: Vec::new(),
         };
-        hear(&mut stand, &map, Address::Node(AUTHORITY), Body::Commit(decided));
+        stand.receive(&map, Address::Node(AUTHORITY), Body::Commit(decided));
         assert!(stand.shelf.is_awaited(&chunk(1)));
         let page = listed(since, &[1, 2, 4], &[]);
-        let effects = hear(&mut stand, &map, Address::Node(AUTHORITY), page);
+        let effects = stand.receive(&map, Address::Node(AUTHORITY), page);
         assert_eq!(asked(&effects).1, wanted);
     }
 }

@@ -3,40 +3,22 @@
 use tyr_types::{BlobOperations, ByteRange, Bytes, NodeId, Operation, Payload, TransactionId};
 use tyr_types::{Timestamp, Transaction};
 
+use super::checkpoints::{NODE, back};
 use super::shelf::CHUNK;
 use super::stand::{CLIENT, Stand, map};
 use super::world::blob;
 use crate::chain::Ends;
-use crate::map::{Change, ClusterMap};
-use crate::member::{Effect, Event};
-use crate::message::{Address, Body, Envelope, ReadRequest};
+use crate::member::Effect;
+use crate::message::{Address, Body, ReadRequest};
 use crate::read::Kind;
 
 const AUTHORITY: NodeId = NodeId(0);
-const RECIPIENT: NodeId = NodeId(2);
 /// Of a chunk that has no say in how long its blob is. What is written lies behind it.
 const PIECE: ByteRange = ByteRange { start: CHUNK, end: CHUNK + 8 };
 
-/// Of nodes that hold everything one is back, and is a recipient.
-fn returning() -> ClusterMap {
-    let down = map(3).changed(&Change::Down(RECIPIENT)).unwrap();
-    let level = down.level;
-    let back = Change::Return { node: RECIPIENT, incarnation: 2, has_disk: true, level };
-    down.changed(&back).unwrap()
-}
-
-/// What the authority does when this comes.
-fn hear(stand: &mut Stand, map: &ClusterMap, from: Address, body: Body) -> Vec<Effect> {
-    let incarnation = match from {
-        Address::Node(node) => map.incarnation(node).unwrap(),
-        Address::Monitors | Address::Client(_) => 0,
-    };
-    stand.step(Event::Receive(Envelope { epoch: map.epoch, incarnation, from, body }))
-}
-
 /// Whether a piece is served at once that is asked for while bytes behind it are being written.
 fn served_beside_a_write_behind_it(kind: impl Fn(Timestamp) -> Kind) -> bool {
-    let map = returning();
+    let map = back(&map(3), 2);
     let mut stand = Stand::new(AUTHORITY.0, &map);
     stand.lease();
     let is_its = |number: &u8| {
@@ -51,14 +33,14 @@ fn served_beside_a_write_behind_it(kind: impl Fn(Timestamp) -> Kind) -> bool {
     let transaction = Transaction { id, blobs, reads: Vec::new() }.into();
     let (ends, begun_us) = (Ends::new(), stand.now_us);
     let body = Body::Submit { transaction, ends, begun_us, is_retry: false, settled: 0 };
-    hear(&mut stand, &map, Address::Client(CLIENT), body);
+    stand.receive(&map, Address::Client(CLIENT), body);
     assert_eq!(stand.member.in_flight(), 1, "it is on its way along its chain");
 
-    let (asker, range) = (Address::Node(RECIPIENT), PIECE);
+    let (asker, range) = (Address::Node(NODE), PIECE);
     let kind = kind(stand.member.clock());
     let (read, is_attributes, is_copy) = (1, false, true);
     let request = ReadRequest { read, asker, blob, range, is_attributes, kind, is_copy };
-    let effects = hear(&mut stand, &map, asker, Body::Read(request));
+    let effects = stand.receive(&map, asker, Body::Read(request));
     let is_refused = effects.iter().any(|it| matches!(it, Effect::Send { .. }));
     assert!(!is_refused, "{effects:?}");
     effects.iter().any(|it| matches!(it, Effect::Serve { .. }))

@@ -46,6 +46,15 @@ impl Stand {
         effects
     }
 
+    /// It hears this of somebody who goes by `map`.
+    pub fn receive(&mut self, map: &ClusterMap, from: Address, body: Body) -> Vec<Effect> {
+        let incarnation = match from {
+            Address::Node(node) => map.incarnation(node).unwrap(),
+            Address::Monitors | Address::Client(_) => 0,
+        };
+        self.step(Event::Receive(Envelope { epoch: map.epoch, incarnation, from, body }))
+    }
+
     pub fn monitors_say(&mut self, body: Body) {
         let (epoch, from) = (Epoch(0), Address::Monitors);
         self.step(Event::Receive(Envelope { epoch, incarnation: 0, from, body }));
