@@ -6,11 +6,9 @@
 use std::collections::VecDeque;
 
 use tyr_protocol::Rule;
-use tyr_protocol::commit::recovery::BALLOTS_MAX;
 use tyr_protocol::member::{Effect, Event, Member, MemberConfig, incarnation};
 use tyr_protocol::message::{Address, Envelope, Now, ReadRequest};
 use tyr_protocol::movement::PieceLengths;
-use tyr_protocol::movement::scrub::ScrubConfig;
 use tyr_protocol::wire::LEVEL;
 use tyr_types::{NodeId, Timestamp};
 
@@ -46,14 +44,24 @@ pub struct Node {
     /// What came while the process was paused.
     pub inbox: VecDeque<Event>,
     broken: Option<Rule>,
-    read_timeout_us: u64,
-    scrub: ScrubConfig,
-    /// Ballots that it asks about at a time: as many as it may, or so few that most are put off.
-    ballots_max: usize,
-    copy_pieces: PieceLengths,
-    list_page: usize,
+    /// Of its processes, but for the level: as in a node, or so that more comes about in a run.
+    config: MemberConfig,
     /// The highest feature level of its first process, if that is an older one.
     older: Option<u8>,
+}
+
+/// How a node's processes are set: by some nodes less is done at a time than by others.
+fn config(setup: &Setup, id: NodeId) -> MemberConfig {
+    let usual = MemberConfig::default();
+    let drawn = |what| Random::of(setup.seed, what, id.0.into());
+    MemberConfig {
+        read_timeout_us: setup.versions.read_timeout_us,
+        scrub: setup.scrub,
+        ballots_max: drawn("ballots").pick(&[BALLOTS_FEW, usual.ballots_max]),
+        copy_pieces: drawn("pieces").pick(&[usual.copy_pieces, PIECES_SHORT]),
+        list_page: drawn("list page").pick(&[usual.list_page, LIST_PAGE_SHORT]),
+        ..usual
+    }
 }
 
 /// A disk, and what runs on it.
@@ -91,14 +99,7 @@ impl Node {
             paused_until_us: 0,
             inbox: VecDeque::new(),
             broken: setup.broken,
-            read_timeout_us: setup.versions.read_timeout_us,
-            scrub: setup.scrub,
-            ballots_max: Random::of(setup.seed, "ballots", id.0.into())
-                .pick(&[BALLOTS_FEW, BALLOTS_MAX]),
-            copy_pieces: Random::of(setup.seed, "pieces", id.0.into())
-                .pick(&[PieceLengths::default(), PIECES_SHORT]),
-            list_page: Random::of(setup.seed, "list page", id.0.into())
-                .pick(&[MemberConfig::default().list_page, LIST_PAGE_SHORT]),
+            config: config(setup, id),
             older: setup.older.filter(|_| id.0 < setup.nodes),
         }
     }
@@ -112,15 +113,7 @@ impl Node {
     pub fn start(&mut self) {
         self.starts += 1;
         self.paused_until_us = 0;
-        let config = MemberConfig {
-            read_timeout_us: self.read_timeout_us,
-            scrub: self.scrub,
-            level: self.level(),
-            ballots_max: self.ballots_max,
-            copy_pieces: self.copy_pieces,
-            list_page: self.list_page,
-            ..MemberConfig::default()
-        };
+        let config = MemberConfig { level: self.level(), ..self.config };
         let mut member = Member::new(self.id, incarnation(self.starts), config);
         if let Some(rule) = self.broken {
             member.break_rule(rule);
