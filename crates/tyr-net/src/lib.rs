@@ -53,6 +53,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use tokio::sync::Notify;
 pub use tokio_rustls::rustls::pki_types::CertificateDer;
@@ -96,6 +97,9 @@ impl Drop for Owner {
     }
 }
 
+/// Who closes waits for so long at most until sockets have taken what was sent.
+const CLOSING_MAX: Duration = Duration::from_secs(1);
+
 /// What all parts share.
 struct Shared {
     config: NetworkConfig,
@@ -118,6 +122,9 @@ struct Shared {
 impl Shared {
     fn close(&self) {
         self.links.flush();
+        if !self.threads.is_one() {
+            self.links.wait_written(CLOSING_MAX);
+        }
         self.links.end("the network is closed");
         self.threads.stop();
         // Those that came about meanwhile.
@@ -239,9 +246,10 @@ impl Network {
         }
     }
 
-    /// Writes what sockets still take, ends all connections, and stops the threads. Nothing is
-    /// received after it, and no end of a connection told. Must not be waited for by what a
-    /// network thread waits for.
+    /// Writes what sockets take within a second, ends all connections, and stops the threads.
+    /// Nothing is received after it, and no end of a connection told. Must not be waited for by
+    /// what a network thread waits for. When one of them closes, no more is written than what
+    /// sockets take at once.
     pub fn close(&self) {
         self.shared().close();
     }

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use foldhash::fast::FixedState;
 use parking_lot::{Mutex, RwLock};
@@ -15,6 +16,9 @@ use super::link::{Link, Put};
 /// Why a client is not taken.
 const SAME_CLIENT: &str = "another client is connected under the number of this one: a machine or \
                            a process was copied while it was connected; connect anew";
+
+/// Between two looks whether all is written.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// The connections in use.
 #[derive(Debug, Default)]
@@ -110,6 +114,19 @@ impl Links {
             link.flush();
         }
         self.unflushed.lock().spare = list;
+    }
+
+    /// Until sockets have taken what was put in, but no longer than `patience`.
+    pub fn wait_written(&self, patience: Duration) {
+        let until = Instant::now() + patience;
+        let mut waiting: Vec<_> = self.table.read().values().cloned().collect();
+        loop {
+            waiting.retain(|link| link.waiting_len() > 0);
+            if waiting.is_empty() || Instant::now() >= until {
+                return;
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
     }
 
     /// Ends the connection with this one, if there is one.

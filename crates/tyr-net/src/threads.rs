@@ -58,6 +58,12 @@ impl Threads {
         &self.handles[turn % self.handles.len()]
     }
 
+    /// Whether one of them calls.
+    pub fn is_one(&self) -> bool {
+        let this = std::thread::current().id();
+        self.running.lock().iter().any(|(_, thread)| thread.thread().id() == this)
+    }
+
     /// Stops them. Waits until they have, unless one of them calls.
     pub fn stop(&self) {
         let running = std::mem::take(&mut *self.running.lock());

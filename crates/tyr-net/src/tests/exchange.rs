@@ -144,6 +144,13 @@ fn connections_are_spread_over_threads() {
     eventually("all threads receive", || threads.lock().len() == 3);
 }
 
+/// More than sockets take at once, so it is not the thread that flushes that writes it.
+#[test]
+fn what_was_sent_before_the_end_arrives() {
+    let (one, two) = pair(config());
+    assert_last_arrive(&one, &two);
+}
+
 #[test]
 fn a_network_can_be_closed_from_where_it_receives() {
     let (one, two) = pair(config());

@@ -275,6 +275,18 @@ fn send_surely(network: &Network, to: Address, envelope: &Envelope) {
     });
 }
 
+/// Node 1 closes just after it has sent to node 2.
+#[track_caller]
+fn assert_last_arrive(one: &Site, two: &Site) {
+    let bytes = Bytes::from(vec![0xab; 4 << 20]);
+    for number in 0..4 {
+        send_surely(&one.network, node(2), &large(node(1), number, &bytes));
+    }
+    one.network.flush();
+    one.network.close();
+    assert_eq!(two.inbox.take(4), [0, 1, 2, 3]);
+}
+
 /// What site `to` gets last is answered for once it is there: so all before it is.
 #[track_caller]
 fn assert_speak(one: &Site, two: &Site, from: Address, to: Address) {

@@ -84,8 +84,8 @@ fn nodes_with_certificates_of_one_authority_speak() {
     }
     two.network.flush();
     assert_eq!(one.inbox.take(1000), (0..1000).collect::<Vec<_>>());
-    two.network.close();
-    one.inbox.wait("node 2 is gone", |seen| (seen.gone.len() == 1).then_some(()));
+    assert_last_arrive(&one, &two);
+    two.inbox.wait("node 1 is gone", |seen| (seen.gone.len() == 1).then_some(()));
 }
 
 #[test]
