@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use foldhash::fast::FixedState;
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::message::{Envelope, Now};
 use tyr_protocol::session::{
@@ -29,6 +29,10 @@ use tyr_runtime::watch_state::WatchState;
 const ROUNDS_MAX: u32 = 32;
 
 const _: () = assert!(ROUNDS_MAX > 0);
+
+/// Who closes waits for so long at most until what was begun before has gone out. What has not by
+/// then ends by time at the nodes (F6).
+const CLOSING_MAX: Duration = Duration::from_secs(1);
 
 /// What there is one of: the session, and who waits for it.
 struct State {
@@ -67,6 +71,8 @@ pub(super) struct Counts {
 /// Drives a session.
 pub(super) struct Driver {
     queue: Mutex<WorkQueue>,
+    /// Wakes who closes, at the end.
+    abandoned: Condvar,
     state: Mutex<State>,
     transport: Arc<dyn Transport>,
     /// The moment from which the monotonic clock counts.
@@ -97,10 +103,10 @@ impl Driver {
         let session = Session::with_config(number, map, config);
         let (waiters, leases, watches) = Default::default();
         let state = State { session, epoch, waiters, leases, watches, effects: Vec::new() };
-        let (queue, state) = (Mutex::default(), Mutex::new(state));
+        let (queue, abandoned, state) = (Mutex::default(), Condvar::new(), Mutex::new(state));
         let (started, alarm, counts) = (Instant::now(), Alarm::default(), Counts::default());
         let (process, ended) = (std::process::id(), OnceLock::new());
-        Self { queue, state, transport, started, alarm, counts, process, ended }
+        Self { queue, abandoned, state, transport, started, alarm, counts, process, ended }
     }
 
     /// Begins a call.
@@ -179,11 +185,15 @@ impl Driver {
         }
     }
 
-    /// Nothing is done any more.
+    /// Nothing more is begun. What was before, as an acknowledgement or a lease that is given
+    /// back, has gone out when it returns, unless that takes longer than [`CLOSING_MAX`].
     pub fn close(self: &Arc<Self>) {
         let put = self.queue.lock().close();
         self.see_to(put);
         self.alarm.close();
+        let until = Instant::now() + CLOSING_MAX;
+        let mut queue = self.queue.lock();
+        while !queue.is_abandoned() && !self.abandoned.wait_until(&mut queue, until).timed_out() {}
     }
 
     /// Microseconds of the monotonic clock.
@@ -209,20 +219,20 @@ impl Driver {
     pub fn drive(self: &Arc<Self>) {
         let _guard = Guard(self);
         let mut round = Round::default();
-        for _ in 0..ROUNDS_MAX {
+        for rounds in 1.. {
             let mut queue = self.queue.lock();
-            if queue.is_closed() {
-                drop(queue);
+            let (is_last, is_work) = (queue.is_closed(), queue.take(&mut round.work));
+            drop(queue);
+            if is_work {
+                self.round(&mut round);
+            }
+            if is_last {
                 return self.abandon();
             }
-            if !queue.take(&mut round.work) {
+            // A clock that does nothing any more has been closed after the queue.
+            if !is_work || (rounds >= ROUNDS_MAX && self.alarm.hand_over()) {
                 return;
             }
-            drop(queue);
-            self.round(&mut round);
-        }
-        if !self.alarm.hand_over() {
-            self.abandon();
         }
     }
 
@@ -351,7 +361,6 @@ impl Driver {
 
     /// Lets everybody go who waits: their ends of the line hear that it was closed.
     fn abandon(&self) {
-        debug_assert!(self.queue.lock().is_closed(), "whoever comes now would wait for ever");
         let (waiters, leases, watches) = {
             let State { waiters, leases, watches, .. } = &mut *self.state.lock();
             (std::mem::take(waiters), std::mem::take(leases), std::mem::take(watches))
@@ -360,8 +369,9 @@ impl Driver {
         leases.values().for_each(LeaseState::lose);
         let error = Error::unavailable("the connection to the cluster is closed");
         watches.values().for_each(|watch| watch.end(&error));
-        let mut waiting = Vec::new();
-        self.queue.lock().take(&mut waiting);
+        let left = self.queue.lock().abandon();
+        drop(left);
+        self.abandoned.notify_all();
     }
 }
 

@@ -26,6 +26,7 @@ pub(super) struct WorkQueue {
     /// Somebody drives, and takes what is put down before leaving.
     is_driven: bool,
     is_closed: bool,
+    is_abandoned: bool,
     calls: u64,
 }
 
@@ -105,6 +106,18 @@ impl WorkQueue {
     /// Whether nothing is worked off any more.
     pub fn is_closed(&self) -> bool {
         self.is_closed
+    }
+
+    /// Whoever waited for something has heard that nothing comes; what is left is let go.
+    pub fn abandon(&mut self) -> Vec<Work> {
+        debug_assert!(self.is_closed, "whoever comes now would wait for ever");
+        self.is_abandoned = true;
+        std::mem::take(&mut self.work)
+    }
+
+    /// Whether all of the end is done.
+    pub fn is_abandoned(&self) -> bool {
+        self.is_abandoned
     }
 
     fn claim(&mut self) -> Put {

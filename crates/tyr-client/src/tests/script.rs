@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -15,7 +16,7 @@ use tyr_protocol::message::{Address, Body, Envelope, ReadPart, ReadRequest};
 use tyr_protocol::session::{Place, Want};
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Epoch, Error, ErrorKind, Key, KeyspaceConfig,
-    KeyspaceId, NodeId, Operation, Outcome, Payload, Timestamp,
+    KeyspaceId, NodeId, Operation, Outcome, Payload, PieceId, Timestamp,
 };
 
 use crate::control::{Asked, Control, UsageOfNodes};
@@ -255,6 +256,31 @@ fn a_closed_client_lets_everybody_go() {
     assert_eq!(block_on(late.answer()).unwrap_err().kind(), ErrorKind::Unavailable);
     let late = stage.client.commit(append("a"), Vec::new(), Vec::new());
     assert_eq!(late.wait().unwrap_err().kind(), ErrorKind::Unavailable);
+}
+
+/// Nobody waits for an answer to some calls, as what is given back; and the process may end next.
+#[test]
+fn what_was_begun_before_the_end_is_sent_although_another_thread_drives() {
+    let stage = Stage::new(ClientConfig::default());
+    let (client, flushes) = (&stage.client, stage.script.flushes.lock());
+    std::thread::scope(|scope| {
+        let driving = scope.spawn(|| client.read(want("a"), Place::Newest));
+        stage.asked(); // It flushes next, and cannot yet.
+        client.drop_pieces(blob("b"), 0, vec![PieceId(7)]);
+        let closing = scope.spawn(|| client.close());
+        let is_closed = || {
+            let answer = std::pin::pin!(client.read(want("a"), Place::Newest).answer());
+            answer.poll(&mut Context::from_waker(Waker::noop())).is_ready()
+        };
+        while !is_closed() {
+            std::thread::yield_now();
+        }
+        drop(flushes);
+        closing.join().unwrap();
+        driving.join().unwrap();
+    });
+    let is_sent = |(_, sent): (NodeId, Envelope)| matches!(sent.body, Body::Upload(_));
+    assert!(stage.sent.try_iter().any(is_sent), "it is sent before the client is closed");
 }
 
 #[test]
