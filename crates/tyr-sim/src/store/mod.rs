@@ -67,6 +67,8 @@ pub struct SimStore {
     /// Whether a log is being read: to chunks that went to others since it was cut, things are
     /// done that count for nothing.
     is_replaying: bool,
+    /// Of which fold it is the base.
+    folded_to: Timestamp,
 }
 
 /// Something that changes which transactions are in what is here.
@@ -101,7 +103,8 @@ impl SimStore {
         let (chunks, pieces) = (BTreeMap::new(), BTreeMap::new());
         let (usages, rot) = (BTreeMap::new(), Rot::default());
         let (kept, done, is_replaying) = (Vec::new(), Vec::new(), true);
-        Self { node, config, chunks, pieces, usages, kept, rot, done, is_replaying }
+        let folded_to = Timestamp::ZERO;
+        Self { node, config, chunks, pieces, usages, kept, rot, done, is_replaying, folded_to }
     }
 
     /// The log is read: from now on everything counts.
@@ -146,8 +149,8 @@ impl SimStore {
         let chunks = whole.map(|(name, chunk)| (name.clone(), chunk.folded(at, first))).collect();
         let (pieces, usages) = (BTreeMap::new(), BTreeMap::new());
         let (config, rot, done) = (self.config.clone(), Rot::default(), Vec::new());
-        let (kept, is_replaying) = (self.kept.clone(), true);
-        Self { node: self.node, config, chunks, pieces, usages, kept, rot, done, is_replaying }
+        let (node, kept, is_replaying, folded_to) = (self.node, self.kept.clone(), true, at);
+        Self { node, config, chunks, pieces, usages, kept, rot, done, is_replaying, folded_to }
     }
 
     /// A chunk is not in this base any more.
