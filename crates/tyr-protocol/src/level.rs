@@ -23,6 +23,7 @@
 //! | 19 | [`LEVEL_GROUP_LEASING`]: leases of whole groups |
 //! | 20 | [`LEVEL_RETURNING`]: nodes that return by difference |
 //! | 21 | [`LEVEL_PAGES`]: page files in the folders of nodes |
+//! | 22 | [`LEVEL_SUMMARIZING`]: what a node has, summed up for one that returns |
 //!
 //! A program speaks every level from [`LEVEL_MIN`] to [`LEVEL`]. A change that an older program
 //! cannot read, be it a message, a field, an operation or a record, makes the next level: one more
@@ -36,7 +37,7 @@
 use tyr_types::{BlobOperations, Expected, Operation, Payload, Transaction, TransformKind};
 
 /// The highest feature level that this program speaks.
-pub const LEVEL: u8 = LEVEL_PAGES;
+pub const LEVEL: u8 = LEVEL_SUMMARIZING;
 
 /// The lowest feature level that this program still speaks. A peer whose highest is below it is
 /// refused by name.
@@ -117,6 +118,10 @@ pub const LEVEL_RETURNING: u8 = 20;
 /// before would not open its folder, and until all nodes have this one each may go back.
 pub const LEVEL_PAGES: u8 = 21;
 
+/// From this level on a node that returns by difference (D5) compares summaries first. Below it,
+/// it is told each name.
+pub const LEVEL_SUMMARIZING: u8 = 22;
+
 /// The highest level whose bytes this program can read and write at all. With the feature
 /// `next-level`, which is for tests, one above [`LEVEL`]: then the program can be told to speak as
 /// the next release might.
@@ -146,6 +151,7 @@ const _: () = assert!(LEVEL_NOTIFYING < LEVEL_KEEPING, "levels only come");
 const _: () = assert!(LEVEL_KEEPING < LEVEL_GROUP_LEASING, "levels only come");
 const _: () = assert!(LEVEL_GROUP_LEASING < LEVEL_RETURNING, "levels only come");
 const _: () = assert!(LEVEL_RETURNING < LEVEL_PAGES, "levels only come");
+const _: () = assert!(LEVEL_PAGES < LEVEL_SUMMARIZING, "levels only come");
 
 /// The level that a transaction needs: all nodes of its chain speak it, or it is not begun.
 pub fn level_of(transaction: &Transaction) -> u8 {

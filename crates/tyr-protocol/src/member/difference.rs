@@ -3,9 +3,8 @@
 //!
 //! ```text
 //!   Expelled ─► complete to F, logged before the map ─► chunks of later versions go, others stay
-//!   recipient ──ListSince(F)──► every node that serves
-//!   recipient ◄─ListedSince── ...                unchanged since F: stands
-//!                                                all else, also what is on no list: copied
+//!   lists of every node that serves ─► unchanged since F: stands
+//!                                      all else, also what is on no list: copied
 //! ```
 //!
 //! *Complete to F.* Of the chunks that are here, all is applied that was committed up to F, and
@@ -24,30 +23,26 @@
 //! never stands. What chains bring of it waits for a copy, also where there was one before a
 //! restart; and when the node had caught up before what it reads in its log, for an empty base.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use tyr_types::{Epoch, NodeId, Timestamp};
 
 use super::change::is_expelled;
-use super::supply::is_supplied;
+use super::comparing::InFull;
 use super::{ChunkName, LocalChunk, Member, Record, Store, Turn};
 use crate::level::LEVEL_RETURNING;
 use crate::map::{ClusterMap, Membership, NodeState};
-use crate::movement::{self, Message};
-use crate::rule::Rule;
-
-/// So many pages of own chunks are looked at for one of a list: others may have fewer between two
-/// names.
-const COMPARED_PAGES: usize = 4;
 
 /// What a node has since before it was declared down.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Difference {
     /// The chunks that are here have all that was committed up to this moment. None while there is
     /// nothing to be seen about them.
-    complete_to: Option<Timestamp>,
+    pub(super) complete_to: Option<Timestamp>,
     /// The chunks among them that something waits for; bounded as what is laid aside.
-    unconfirmed: BTreeSet<ChunkName>,
+    pub(super) unconfirmed: BTreeSet<ChunkName>,
+    /// Of whom lists are asked for name by name.
+    pub(super) in_full: InFull,
     /// The clock of the last record of the log, until the node takes part again: what the log lost
     /// behind it was proposed above that.
     replayed_to: Option<Timestamp>,
@@ -90,16 +85,6 @@ impl Difference {
     pub fn record(&self) -> Option<Record> {
         self.complete_to.map(|at| Record::CompleteTo { at })
     }
-}
-
-/// A page of what another node has, and since when that is so.
-#[derive(Clone, Debug)]
-pub(super) struct Compared {
-    pub since: Timestamp,
-    pub after: Option<ChunkName>,
-    pub unchanged: Vec<(ChunkName, Timestamp)>,
-    pub changed: Vec<ChunkName>,
-    pub next: Option<ChunkName>,
 }
 
 impl Member {
@@ -161,97 +146,10 @@ impl<S: Store> Turn<'_, S> {
         is_known && !is_only_awaited && !is_whole(map, self.member.node)
     }
 
-    /// The question for a list of what this node is a recipient of.
-    pub(super) fn question(&self, after: Option<ChunkName>) -> Message {
-        match self.member.difference.complete_to {
-            Some(since) => Message::ListSince { since, after },
-            None => Message::List { after },
-        }
-    }
-
-    /// A page of what an authority has: what did not change since stands, all else is copied.
-    pub(super) fn compare(&mut self, from: NodeId, epoch: Epoch, page: Compared) {
-        let Some(map) = self.member.map.clone().filter(|map| map.epoch == epoch) else { return };
-        let Compared { since, after, unchanged, changed, next } = page;
-        let is_due = self.member.recipient.is_listing(from, after.as_ref());
-        if !is_due || self.member.difference.complete_to != Some(since) {
-            return;
-        }
-        let (mut own, next) = self.own_of((from, since), after.as_ref(), next, &map);
-        self.member.recipient.note_compared(own.len());
-        let is_in_page = |name: &ChunkName| next.as_ref().is_none_or(|next| name <= next);
-        let is_compared = self.member.commit.rules.hold(Rule::D5);
-        // What it was at a kept moment above some of what waits, a copy says.
-        let unconfirmed = &self.member.difference.unconfirmed;
-        let may_stand = |name: &ChunkName| map.kept.is_empty() || !unconfirmed.contains(name);
-        let (mut standing, mut wanted) = (Vec::new(), Vec::new());
-        for (name, version) in unchanged.into_iter().filter(|(name, _)| is_in_page(name)) {
-            match own.remove(&name) {
-                Some(own) if own > since => {} // By what chains have brought.
-                Some(own) if own == version && may_stand(&name) => standing.push(name),
-                Some(_) | None => wanted.push(name),
-            }
-        }
-        standing.iter().for_each(|name| self.confirm(name));
-        for name in changed.into_iter().filter(is_in_page) {
-            match own.remove(&name) {
-                Some(_) if !is_compared => self.confirm(&name),
-                Some(version) if version > since => {} // By what chains have brought.
-                Some(_) | None => wanted.push(name),
-            }
-        }
-        // What is not there any more: a copy says so.
-        let gone = own.into_iter().filter(|(_, version)| *version <= since && is_compared);
-        wanted.extend(gone.map(|(name, _)| name));
-        let unconfirmed = &self.member.difference.unconfirmed;
-        let heard: Vec<ChunkName> =
-            wanted.iter().filter(|name| unconfirmed.contains(*name)).cloned().collect();
-        self.supply(movement::Event::Listed { from, epoch, after, chunks: wanted, next });
-        heard.into_iter().for_each(|chunk| self.supply(movement::Event::Heard(chunk)));
-    }
-
-    /// The chunks behind `after` and up to `next` that are here, or are gone by what chains have
-    /// brought, or of which there is something at kept moments, and that `from` is the authority
-    /// of, with their versions; and up to where that is, which may be less far.
-    fn own_of(
-        &self,
-        (from, since): (NodeId, Timestamp),
-        after: Option<&ChunkName>,
-        next: Option<ChunkName>,
-        map: &ClusterMap,
-    ) -> (BTreeMap<ChunkName, Timestamp>, Option<ChunkName>) {
-        let (node, scanned_max) = (self.member.node, self.member.config.list_page);
-        let (mut own, mut last, mut looked_at) = (BTreeMap::new(), after.cloned(), 0);
-        if !self.member.authorities.contains(&from) {
-            return (own, next);
-        }
-        loop {
-            let page = self.store.held_or_kept(last.as_ref(), scanned_max);
-            let is_end = page.len() < scanned_max;
-            looked_at += page.len();
-            last = page.last().map(|held| held.name.clone());
-            for held in page {
-                if next.as_ref().is_some_and(|next| held.name > *next) {
-                    return (own, next);
-                }
-                let version = self.counted(&held, map);
-                let is_known = held.exists || version > since || !map.kept.is_empty();
-                if is_known && is_supplied(map, &held.name, (from, node)) {
-                    own.insert(held.name, version);
-                }
-            }
-            match is_end {
-                true => return (own, next),
-                false if looked_at >= COMPARED_PAGES * scanned_max => return (own, last),
-                false => {}
-            }
-        }
-    }
-
     /// The version of what is here of a chunk, as far as it counts. What is not there any more may
     /// have been deleted before the node was down, by what others never decided: it counts only
     /// when chains have brought the deletion since.
-    fn counted(&self, held: &LocalChunk, map: &ClusterMap) -> Timestamp {
+    pub(super) fn counted(&self, held: &LocalChunk, map: &ClusterMap) -> Timestamp {
         let back = map.nodes.get(&self.member.node).map_or(Epoch(u32::MAX), |it| it.since);
         match held.exists || held.version.epoch >= back {
             true => held.version,
@@ -309,7 +207,7 @@ impl<S: Store> Turn<'_, S> {
     }
 
     /// A chunk stands: what waited for that is applied.
-    fn confirm(&mut self, chunk: &ChunkName) {
+    pub(super) fn confirm(&mut self, chunk: &ChunkName) {
         let Some(complete_to) = self.member.difference.complete_to else { return };
         if !self.member.difference.unconfirmed.contains(chunk) {
             return;
@@ -338,20 +236,6 @@ impl<S: Store> Turn<'_, S> {
         }
         is_whole(map, self.member.node) && self.member.difference.complete_to.take().is_some()
     }
-}
-
-/// A page of a list that says which chunks have not changed since.
-pub(super) fn listed_since(
-    held: Vec<LocalChunk>,
-    since: Timestamp,
-    after: Option<ChunkName>,
-    next: Option<ChunkName>,
-) -> Message {
-    let is_unchanged = |held: &LocalChunk| held.exists && held.version <= since;
-    let (unchanged, changed): (Vec<_>, Vec<_>) = held.into_iter().partition(is_unchanged);
-    let unchanged = unchanged.into_iter().map(|held| (held.name, held.version)).collect();
-    let changed = changed.into_iter().map(|held| held.name).collect();
-    Message::ListedSince { since, after, unchanged, changed, next }
 }
 
 /// Whether the node has caught up with all that it holds by this map.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tyr_types::{Epoch, NodeId, Timestamp, Transaction};
 
 use super::catching_up::{ASIDE_LEN_MAX, LaidAside};
-use super::difference::{Compared, listed_since};
+use super::comparing::Page;
 use super::{ChunkName, LateAnswers, LocalChunk, Promise, Record, Store, Turn};
 use crate::chain::{Chain, Hop, Piece};
 use crate::commit::{Answered, Decision, Outcomes, Remembered};
@@ -27,7 +27,7 @@ impl<S: Store> Turn<'_, S> {
         for effect in effects {
             match effect {
                 movement::Effect::List { to, after } => {
-                    let message = self.question(after);
+                    let message = self.question(to, after, &map);
                     self.send(Address::Node(to), Body::Movement(message));
                 }
                 movement::Effect::Recall { to, after } => {
@@ -183,15 +183,18 @@ impl<S: Store> Turn<'_, S> {
     /// A message about chunks that move.
     pub(super) fn hear_movement(&mut self, from: NodeId, epoch: Epoch, message: movement::Message) {
         match message {
-            movement::Message::List { after } => self.list(from, None, after),
+            movement::Message::List { after } => self.list(from, after),
             movement::Message::Listed { after, chunks, next } => {
                 self.supply(movement::Event::Listed { from, epoch, after, chunks, next });
             }
-            movement::Message::ListSince { since, after } => {
-                self.list(from, Some(since), after);
-            }
+            movement::Message::ListSince { since, after } => self.list_since(from, since, after),
             movement::Message::ListedSince { since, after, unchanged, changed, next } => {
-                self.compare(from, epoch, Compared { since, after, unchanged, changed, next });
+                self.compare(from, epoch, Page { since, after, unchanged, changed, next });
+            }
+            movement::Message::Summarize { since, after } => self.summarize(from, since, after),
+            movement::Message::Summarized { since, after, unchanged, changed, next } => {
+                let page = Page { since, after, unchanged, changed, next };
+                self.compare_summary(from, epoch, page);
             }
             movement::Message::Recall { after } => self.tell_remembered(from, after),
             movement::Message::Recalled { after, outcomes, next } => {
@@ -210,30 +213,26 @@ impl<S: Store> Turn<'_, S> {
         }
     }
 
-    /// Lists the chunks that `to` is a recipient of and this node the authority of; if it asks
-    /// since when, also which of them have not changed (D5).
+    /// Lists the chunks that `to` is a recipient of and this node the authority of.
+    fn list(&mut self, to: NodeId, after: Option<ChunkName>) {
+        let Some(map) = self.listed_map() else { return };
+        let (held, next) = self.held_for(to, after.as_ref(), &map);
+        let chunks = held.into_iter().map(|held| held.name).collect();
+        let message = movement::Message::Listed { after, chunks, next };
+        self.send(Address::Node(to), Body::Movement(message));
+    }
+
+    /// The map by which chunks are listed, or outcomes told.
     ///
     /// Not while something is in flight here that was proposed before the move: it may create a
     /// chunk without the recipient in its chain. Who asks will ask again.
-    fn list(&mut self, to: NodeId, since: Option<Timestamp>, after: Option<ChunkName>) {
-        let Some(map) = self.member.map.clone() else { return };
-        if self.is_behind_move(&map) {
-            return;
-        }
-        let (held, next) = self.held_for(to, after.as_ref(), &map);
-        let message = match since {
-            Some(since) => listed_since(held, since, after, next),
-            None => {
-                let chunks = held.into_iter().map(|held| held.name).collect();
-                movement::Message::Listed { after, chunks, next }
-            }
-        };
-        self.send(Address::Node(to), Body::Movement(message));
+    pub(super) fn listed_map(&self) -> Option<Arc<ClusterMap>> {
+        self.member.map.clone().filter(|map| !self.is_behind_move(map))
     }
 
     /// A page of the chunks that `to` is a recipient of and this node the authority of, and where
     /// the next one begins.
-    fn held_for(
+    pub(super) fn held_for(
         &self,
         to: NodeId,
         after: Option<&ChunkName>,
@@ -260,8 +259,7 @@ impl<S: Store> Turn<'_, S> {
 
     /// Tells a recipient what this node remembers of transactions (F4).
     fn tell_remembered(&mut self, to: NodeId, after: u64) {
-        let Some(map) = self.member.map.clone() else { return };
-        if self.is_behind_move(&map) {
+        if self.listed_map().is_none() {
             return;
         }
         let (mut outcomes, next) = self.member.commit.remembered(after, REMEMBERED_MAX);

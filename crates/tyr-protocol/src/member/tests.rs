@@ -5,6 +5,7 @@
 
 mod absence;
 mod checkpoints;
+mod comparing;
 mod copies;
 mod difference;
 mod key_guard;

@@ -3,6 +3,7 @@
 use tyr_types::Timestamp;
 
 use super::copy::ChunkCopy;
+use super::summary::Summary;
 use crate::commit::Remembered;
 use crate::movement::ChunkName;
 
@@ -55,6 +56,26 @@ pub enum Message {
         /// The chunks that were last changed then or before, ascending, with their versions.
         unchanged: Vec<(ChunkName, Timestamp)>,
         /// The others, ascending. Those that are on neither list are not there any more.
+        changed: Vec<ChunkName>,
+        /// Where to ask on; `None` when that was all.
+        next: Option<ChunkName>,
+    },
+    /// The same question about a longer stretch, of which nearly nothing may have changed.
+    Summarize {
+        /// Up to here the node has all that was committed of the chunks that it has.
+        since: Timestamp,
+        /// After this one, in the order of names.
+        after: Option<ChunkName>,
+    },
+    /// The answer.
+    Summarized {
+        /// What the question said.
+        since: Timestamp,
+        /// What the question said.
+        after: Option<ChunkName>,
+        /// Of the chunks that were last changed then or before.
+        unchanged: Summary,
+        /// The others, ascending.
         changed: Vec<ChunkName>,
         /// Where to ask on; `None` when that was all.
         next: Option<ChunkName>,

@@ -31,9 +31,9 @@
 //! than the move is in flight there.
 //!
 //! The parts: [`copy`] is what travels, [`message`] what is said, [`recipient`] the machine that
-//! gets everything, which is told [`event`]s and answers [`effect`]s, [`scrub`] compares what
-//! holders have and puts it right. None of them knows how
-//! chunks are kept.
+//! gets everything, which is told [`event`]s and answers [`effect`]s, [`summary`] says in short
+//! what somebody has, [`scrub`] compares what holders have and puts it right. None of them knows
+//! how chunks are kept.
 
 pub mod copy;
 pub mod effect;
@@ -41,6 +41,7 @@ pub mod event;
 pub mod message;
 pub mod recipient;
 pub mod scrub;
+pub mod summary;
 #[cfg(test)]
 mod tests;
 
@@ -49,3 +50,4 @@ pub use self::effect::Effect;
 pub use self::event::Event;
 pub use self::message::Message;
 pub use self::recipient::{Progress, Recipient};
+pub use self::summary::Summary;

@@ -21,7 +21,7 @@ use crate::level::{LEVEL_EXPECTING, LEVEL_MOMENTS};
 use crate::message::{
     Address, Asked, Body, ListRequest, ListedBlob, ReadPart, ReadRequest, ScanRequest,
 };
-use crate::movement;
+use crate::movement::{self, Summary};
 use crate::read::Kind;
 use crate::versions::{MOMENTS_MAX, Usage};
 
@@ -250,7 +250,11 @@ encoded_enum!(movement::Message, "message of data movement", {
     4 => Recalled { after, outcomes, next },
     5 @ 20 => ListSince { since, after },
     6 @ 20 => ListedSince { since, after, unchanged, changed, next },
+    7 @ 22 => Summarize { since, after },
+    8 @ 22 => Summarized { since, after, unchanged, changed, next },
 });
+
+encoded_struct!(Summary, 17, { chunks, sum });
 
 const _: () = {
     assert!(Usage::LEN_MIN == Timestamp::LEN_MIN + NO_LIST.len(), "of a program of before");

@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 use tyr_types::{ErrorKind, KeyspaceId, OperationId, Outcome};
 
 pub use self::map::{change, cluster_map, keyspace_config};
+pub use self::movement::movement_message;
 pub use self::upload::{staged, upload_message, upload_record};
 pub use self::words::{
     blob_name, byte_range, bytes, epoch, key, node, number, number_u32, number_u64, operation,
@@ -28,7 +29,7 @@ use crate::commit::{
 };
 use crate::member::Record;
 use crate::message::{Address, Asked, Body, Envelope, ReadPart, ReadRequest};
-use crate::movement::{self, ChunkCopy, ChunkName, ChunkVersion};
+use crate::movement::{ChunkCopy, ChunkName, ChunkVersion};
 use crate::read::Kind;
 use crate::versions::Usage;
 
@@ -36,6 +37,7 @@ pub mod key_lease;
 pub mod key_watch;
 mod later_levels;
 pub mod map;
+mod movement;
 pub mod scan;
 pub mod upload;
 pub mod words;
@@ -343,34 +345,6 @@ fn standing() -> BoxedStrategy<Record> {
             floor,
         })
         .boxed()
-}
-
-/// A message of data movement.
-pub fn movement_message() -> BoxedStrategy<movement::Message> {
-    use movement::Message;
-    prop_oneof![
-        option::of(chunk_name()).prop_map(|after| Message::List { after }),
-        (option::of(chunk_name()), vec(chunk_name(), 0..4), option::of(chunk_name()))
-            .prop_map(|(after, chunks, next)| Message::Listed { after, chunks, next }),
-        (number_u64(), chunk_name(), chunk_copy())
-            .prop_map(|(read, chunk, copy)| Message::Copied { read, chunk, copy }),
-        number_u64().prop_map(|after| Message::Recall { after }),
-        (timestamp(), option::of(chunk_name()))
-            .prop_map(|(since, after)| Message::ListSince { since, after }),
-        (
-            timestamp(),
-            option::of(chunk_name()),
-            vec((chunk_name(), timestamp()), 0..4),
-            vec(chunk_name(), 0..4),
-            option::of(chunk_name())
-        )
-            .prop_map(|(since, after, unchanged, changed, next)| {
-                Message::ListedSince { since, after, unchanged, changed, next }
-            }),
-        (number_u64(), vec(remembered(), 0..4), option::of(number_u64()))
-            .prop_map(|(after, outcomes, next)| Message::Recalled { after, outcomes, next }),
-    ]
-    .boxed()
 }
 
 /// A message of any kind.

@@ -18,7 +18,7 @@ use crate::movement::{ChunkCopy, ChunkVersion, Message};
 use crate::rule::Rule;
 
 /// The node that tells what it has: it is the authority of everything.
-const AUTHORITY: NodeId = NodeId(0);
+pub(super) const AUTHORITY: NodeId = NodeId(0);
 
 /// What was committed last is not known to be stable.
 fn a_log(map: &ClusterMap) -> Vec<Record> {
@@ -37,18 +37,18 @@ fn up(map: &ClusterMap) -> ClusterMap {
     map.changed(&Change::Settle([NODE].into_iter().collect())).unwrap()
 }
 
-fn chunk(number: u8) -> ChunkName {
+pub(super) fn chunk(number: u8) -> ChunkName {
     (blob(number), 0)
 }
 
-fn chunks(numbers: &[u8]) -> Vec<ChunkName> {
+pub(super) fn chunks(numbers: &[u8]) -> Vec<ChunkName> {
     let mut chunks: Vec<ChunkName> = numbers.iter().map(|number| chunk(*number)).collect();
     chunks.sort();
     chunks
 }
 
 /// A node that is back, and its monitors have just said so; what it wrote to its log then.
-fn returned(map: &ClusterMap, broken: Option<Rule>) -> (Stand, ClusterMap, Vec<Record>) {
+pub(super) fn returned(map: &ClusterMap, broken: Option<Rule>) -> (Stand, ClusterMap, Vec<Record>) {
     let (member, shelf) = read(&a_log(map), Shelf::new(NODE), broken);
     let mut stand = Stand { member, shelf, now_us: 1_000_000, asked: 0 };
     let map = back(map, stand.member.incarnation());
@@ -69,9 +69,11 @@ fn asked(effects: &[Effect]) -> (Vec<Message>, Vec<ChunkName>) {
     for effect in effects {
         let Effect::Send { envelope, .. } = effect else { continue };
         match &envelope.body {
-            Body::Movement(message @ (Message::List { .. } | Message::ListSince { .. })) => {
-                lists.push(message.clone());
-            }
+            Body::Movement(
+                message @ (Message::List { .. }
+                | Message::ListSince { .. }
+                | Message::Summarize { .. }),
+            ) => lists.push(message.clone()),
             Body::Read(request) if request.is_copy => copies.push((request.blob.clone(), 0)),
             _ => {}
         }
@@ -111,7 +113,7 @@ fn a_node_that_was_down_keeps_what_it_has_up_to_what_others_may_not_have_heard_o
     assert_eq!(stand.shelf.held(None, 9), chunks(&[1, 2, 4]), "3 is gone");
     stand.now_us += 400_000;
     let (lists, copies) = asked(&stand.step(Event::Tick));
-    assert_eq!(lists[0], Message::ListSince { since: complete_to, after: None });
+    assert_eq!(lists[0], Message::Summarize { since: complete_to, after: None });
     assert!(copies.is_empty());
 }
 

@@ -317,6 +317,13 @@ fn movement_messages() -> Vec<(&'static str, movement::Message)> {
         changed: vec![chunk(4)],
         next: None,
     };
+    let summarized = Message::Summarized {
+        since: at(7),
+        after: Some(chunk(1)),
+        unchanged: movement::Summary { chunks: 4_096, sum: 1 << 127 | 5 },
+        changed: vec![chunk(4)],
+        next: Some(chunk(1 << 20)),
+    };
     vec![
         ("list", Message::List { after: None }),
         ("listed", listed),
@@ -325,6 +332,8 @@ fn movement_messages() -> Vec<(&'static str, movement::Message)> {
         ("recalled", Message::Recalled { after: 0, outcomes: remembered(), next: Some(41) }),
         ("list-since", Message::ListSince { since: at(7), after: Some(chunk(1)) }),
         ("listed-since", listed_since),
+        ("summarize", Message::Summarize { since: at(7), after: None }),
+        ("summarized", summarized),
     ]
 }
 
