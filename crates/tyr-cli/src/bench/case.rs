@@ -9,7 +9,9 @@ use super::meter::Figures;
 use super::pace::Pace;
 use super::random::Overwrites;
 use super::returning::Absence;
-use super::{Scenario, log, mix, monalisa, open, random, reads, returning, stream, transforms};
+use super::{
+    Scenario, endurance, log, mix, monalisa, open, random, reads, returning, stream, transforms,
+};
 use crate::data::size_text;
 use crate::failure::Outcome;
 
@@ -69,6 +71,11 @@ pub enum Case {
         /// How many of them change while the node is away.
         changed: u64,
     },
+    /// Everything at once, for long.
+    Endurance {
+        /// Bytes of the blob that is overwritten.
+        bytes: u64,
+    },
     /// Makes the store that `Open` opens.
     Build {
         /// How many blobs of 100 bytes.
@@ -103,6 +110,7 @@ impl Case {
             Self::Return { .. } => Scenario::Return,
             Self::Build { .. } | Self::Open { .. } => Scenario::Open,
             Self::Log { .. } => Scenario::Log,
+            Self::Endurance { .. } => Scenario::Endurance,
         }
     }
 
@@ -137,6 +145,7 @@ impl Case {
                 let len = size_text(*len);
                 format!("return, {changed} of {blobs} blobs of {len} changed")
             }
+            Self::Endurance { bytes } => format!("endurance, {}", size_text(*bytes)),
             Self::Build { blobs } => format!("build {blobs} blobs of 100 bytes"),
             Self::Open { blobs } => format!("open {blobs} blobs of 100 bytes"),
             Self::Log { work, durability, threads } => {
@@ -170,6 +179,7 @@ impl Case {
                 let (blobs, len, changed) = (*blobs, *len, *changed);
                 returning::run(dir, Absence { blobs, len, changed })?
             }
+            Self::Endurance { bytes } => endurance::run(dir, pace.measured(), *bytes)?,
             Self::Build { blobs } => open::build(dir, *blobs)?,
             Self::Open { blobs } => open::open(dir, *blobs)?,
             Self::Log { work, durability, threads } => {

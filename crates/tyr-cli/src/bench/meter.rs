@@ -143,6 +143,20 @@ pub fn bytes_written() -> Option<u64> {
     field(&fs::read_to_string("/proc/self/io").ok()?, "write_bytes")
 }
 
+/// Bytes that the device below a folder was sent so far, by whomever. What Linux counts of a
+/// process are whole pieces of its cache, which may be longer than what was changed in them.
+pub fn device_bytes_written(dir: &Path) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt;
+    let device = fs::metadata(dir).ok()?.dev();
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    parse_device(&fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/stat")).ok()?)
+}
+
+/// The seventh number: sectors written, of 512 bytes whatever the device's are.
+fn parse_device(stat: &str) -> Option<u64> {
+    stat.split_whitespace().nth(6)?.parse::<u64>().ok().map(|sectors| 512 * sectors)
+}
+
 /// The first number behind `name:`.
 fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
@@ -188,6 +202,13 @@ mod tests {
         assert_eq!(field(text, "VmHWM"), Some(2048));
         assert_eq!(field(text, "write_bytes"), Some(7));
         assert_eq!(field(text, "VmRSS"), None);
+    }
+
+    #[test]
+    fn a_device_tells_what_was_written_among_else() {
+        let stat = "  2586039    47226 93716714  8313529  6186962   383280 7 4081737 0 700124\n";
+        assert_eq!(parse_device(stat), Some(3584));
+        assert_eq!(parse_device("1 2 3"), None);
     }
 
     #[test]

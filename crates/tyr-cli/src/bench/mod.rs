@@ -7,13 +7,14 @@
 //! ```text
 //! plan ──cases──► child process ──figures──► report
 //!                 case.rs picks:  monalisa  reads  transforms  mix  stream  random  return  open
-//!                     log
+//!                     log  endurance
 //!                 on: workload (who writes and reads what), pace (threads and time), latencies,
 //!                     meter
 //! ```
 
 mod case;
 mod cluster;
+mod endurance;
 mod latencies;
 mod log;
 mod machine;
@@ -68,24 +69,29 @@ It takes long, and runs only where --only names it
   return      three nodes on this machine, one of which is killed; some blobs change 8 s long, and \
 it is started again: how long until it serves, what it compares, copies and takes, and how long \
 another client waits for a write at most. It runs only where --only names it
+  endurance   everything at once on one store for --seconds: measurements, overwrites at random, \
+snapshots of 30 s, listings; rates, CPU time, memory and bytes on disk of a twelfth of the time \
+each, and of the second half beside the first. It runs only where --only names it
   open        many blobs of 100 bytes: time to open, resident memory
   log         the shared log, one partition: appends of one entry of 100 bytes, batches of 64 KiB \
 of them, and a consumer that pops 100 at a time; what was appended is counted afterwards
 
 Example:
   tyr bench --only monalisa,reads --runs 3
-  tyr bench --only return --blobs 5000000 --runs 1")]
+  tyr bench --only return --blobs 5000000 --runs 1
+  tyr bench --only endurance --seconds 7200 --runs 1")]
 pub struct BenchArguments {
-    /// Only these, separated by commas; default: all but random and return
+    /// Only these, separated by commas; default: all but random, return and endurance
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Scenario>,
     /// How often each case runs; medians are printed
     #[arg(long, default_value = "5", value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Seconds measured of each timed case, after a fifth of it as warm-up
+    /// Seconds measured of each timed case, after a fifth of it as warm-up; all that `endurance`
+    /// takes
     #[arg(long, default_value = "5", value_parser = parse_seconds)]
     seconds: f64,
-    /// Bytes of the stream, of which the blobs of `random` have a half or an eighth
+    /// Bytes of the stream, of which the blobs of `random` and `endurance` have a half or an eighth
     #[arg(long, value_parser = parse_size, default_value = "4GiB", value_name = "SIZE")]
     bytes: u64,
     /// Blobs of `open` (default 1000000), and small ones of `return` (default 200000)
@@ -119,6 +125,7 @@ pub enum Scenario {
     Return,
     Open,
     Log,
+    Endurance,
 }
 
 impl Scenario {
@@ -132,6 +139,7 @@ impl Scenario {
         Self::Return,
         Self::Open,
         Self::Log,
+        Self::Endurance,
     ];
 
     /// Whether it runs where `--only` names none: all do but what takes long.
@@ -144,15 +152,15 @@ impl Scenario {
             | Self::Stream
             | Self::Open
             | Self::Log => true,
-            Self::Random | Self::Return => false,
+            Self::Random | Self::Return | Self::Endurance => false,
         }
     }
 }
 
 fn parse_seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(seconds) if (0.05..=3600.0).contains(&seconds) => Ok(seconds),
-        Ok(_) | Err(_) => Err("give seconds from 0.05 to 3600".to_owned()),
+        Ok(seconds) if (0.05..=86_400.0).contains(&seconds) => Ok(seconds),
+        Ok(_) | Err(_) => Err("give seconds from 0.05 to 86400, a day".to_owned()),
     }
 }
 

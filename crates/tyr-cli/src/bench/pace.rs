@@ -23,6 +23,11 @@ impl Pace {
         let measure = Duration::from_secs_f64(seconds);
         Self { warm: measure / 5, measure }
     }
+
+    /// How long it measures.
+    pub fn measured(self) -> Duration {
+        self.measure
+    }
 }
 
 const WARMING: u8 = 0;

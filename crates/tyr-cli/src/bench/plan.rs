@@ -21,7 +21,7 @@ const LARGE_CHANGED: u64 = 104;
 /// How large the cases are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// Bytes of the stream, of which the blobs of `random` have a part.
+    /// Bytes of the stream, of which the blobs of `random` and `endurance` have a part.
     pub bytes: u64,
     /// Blobs of `open`.
     pub opened: u64,
@@ -76,6 +76,9 @@ pub fn plan(wanted: &[Scenario], sizes: Sizes) -> Vec<Item> {
             Scenario::Random => items.extend(random(bytes).map(fresh)),
             Scenario::Return => items.extend(returning(sizes).map(fresh)),
             Scenario::Log => items.extend(log().map(fresh)),
+            Scenario::Endurance => {
+                items.push(fresh(Case::Endurance { bytes: whole_pieces(bytes / 8) }));
+            }
         }
     }
     items

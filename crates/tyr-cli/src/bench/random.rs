@@ -108,7 +108,7 @@ fn fill(dir: &Path, overwrites: &Overwrites) -> Result<()> {
 /// CPU time and bytes written are those until it is closed, so that what was put off counts; the
 /// rate is that until the last overwrite was acknowledged.
 fn overwrite(blob: Blob, dir: &Path, overwrites: &Overwrites, figures: &mut Figures) -> Result<()> {
-    let written_before = meter::bytes_written();
+    let written_before = (meter::bytes_written(), meter::device_bytes_written(dir));
     let moment = Moment::now();
     let run = run_writers(&blob, dir, overwrites, moment)?;
     blob.close()?;
@@ -118,9 +118,15 @@ fn overwrite(blob: Blob, dir: &Path, overwrites: &Overwrites, figures: &mut Figu
     figures.set("writes_per_s", count / run.cost.wall.as_secs_f64());
     figures.set("write_cpu_us", cost.cpu.as_secs_f64() * 1e6 / count);
     cost.report_foreign(figures);
-    if let (Some(before), Some(after)) = (written_before, meter::bytes_written()) {
-        let overwritten = count * overwrites.len as f64;
-        figures.set("written_per_byte", (after - before) as f64 / overwritten);
+    let written = (meter::bytes_written(), meter::device_bytes_written(dir));
+    for (name, before, after) in [
+        ("written_per_byte", written_before.0, written.0),
+        ("device_written_per_byte", written_before.1, written.1),
+    ] {
+        if let (Some(before), Some(after)) = (before, after) {
+            let overwritten = count * overwrites.len as f64;
+            figures.set(name, after.saturating_sub(before) as f64 / overwritten);
+        }
     }
     figures.set("disk_per_byte_max", run.on_disk_max as f64 / overwrites.bytes as f64);
     for (name, quantile) in [("p50_us", 0.5), ("p99_us", 0.99), ("p999_us", 0.999)] {
@@ -269,7 +275,7 @@ impl Blob {
 
 /// What the write of this seed leaves in `len` bytes at `offset`: records, none alike, which cannot
 /// be compressed.
-fn content(seed: u64, offset: u64, len: u64) -> Vec<u8> {
+pub fn content(seed: u64, offset: u64, len: u64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len as usize);
     for place in (offset..offset + len).step_by(RECORD_LEN) {
         bytes.extend_from_slice(&record(seed, place).to_le_bytes());
@@ -279,7 +285,7 @@ fn content(seed: u64, offset: u64, len: u64) -> Vec<u8> {
 
 /// The first place of `bytes`, which are at `offset`, that no write of `write_len` bytes leaves so:
 /// it belongs elsewhere, or to another write than what is before it.
-fn first_wrong(bytes: &[u8], offset: u64, write_len: u64) -> Option<u64> {
+pub fn first_wrong(bytes: &[u8], offset: u64, write_len: u64) -> Option<u64> {
     let mut begin = offset;
     for written in bytes.chunks(write_len as usize) {
         let (records, rest) = written.as_chunks::<RECORD_LEN>();

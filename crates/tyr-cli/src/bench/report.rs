@@ -58,21 +58,7 @@ fn columns(scenario: Scenario) -> &'static [Column] {
             ("disk_per_byte", "on disk/B", 3),
             ("written_per_byte", "written/B", 3),
         ],
-        Scenario::Random => &[
-            ("writes_per_s", "writes/s", 0),
-            ("write_cpu_us", "CPU µs/write", 2),
-            ("p50_us", "p50 µs", 1),
-            ("p99_us", "p99 µs", 1),
-            ("p999_us", "p99.9 µs", 1),
-            ("slowest_ms", "slowest ms", 1),
-            ("written_per_byte", "written/B", 3),
-            ("disk_per_byte_max", "most on disk/B", 3),
-            ("read_cpu_us", "CPU µs/read", 2),
-            ("read_us_p50", "read p50 µs", 1),
-            ("untouched_mib_per_s", "untouched MiB/s", 0),
-            ("through_mib_per_s", "through MiB/s", 0),
-            ("through_share", "through/untouched", 3),
-        ],
+        Scenario::Random => &RANDOM,
         Scenario::Return => &RETURN,
         Scenario::Log => &[
             ("per_s", "calls/s", 0),
@@ -81,6 +67,7 @@ fn columns(scenario: Scenario) -> &'static [Column] {
             ("p50_us", "p50 µs", 1),
             ("p99_us", "p99 µs", 1),
         ],
+        Scenario::Endurance => &ENDURANCE,
         Scenario::Open => &[
             ("per_s", "blobs/s", 0),
             ("cpu_us", "CPU µs/blob", 2),
@@ -93,6 +80,24 @@ fn columns(scenario: Scenario) -> &'static [Column] {
         ],
     }
 }
+
+/// Of a blob that is overwritten at random: what that costs, then what reading does.
+const RANDOM: [Column; 14] = [
+    ("writes_per_s", "writes/s", 0),
+    ("write_cpu_us", "CPU µs/write", 2),
+    ("p50_us", "p50 µs", 1),
+    ("p99_us", "p99 µs", 1),
+    ("p999_us", "p99.9 µs", 1),
+    ("slowest_ms", "slowest ms", 1),
+    ("written_per_byte", "written/B", 3),
+    ("device_written_per_byte", "of the device", 3),
+    ("disk_per_byte_max", "most on disk/B", 3),
+    ("read_cpu_us", "CPU µs/read", 2),
+    ("read_us_p50", "read p50 µs", 1),
+    ("untouched_mib_per_s", "untouched MiB/s", 0),
+    ("through_mib_per_s", "through MiB/s", 0),
+    ("through_share", "through/untouched", 3),
+];
 
 /// Of a node that comes back: what is its own, and what others notice.
 const RETURN: [Column; 12] = [
@@ -108,6 +113,24 @@ const RETURN: [Column; 12] = [
     ("wait_ms_max", "longest wait ms", 0),
     ("wait_returning_ms_max", "since its start", 0),
     ("fill_s", "fill s", 1),
+];
+
+/// Of a long time: the first half, and the second to it.
+const ENDURANCE: [Column; 14] = [
+    ("first_measured_per_s", "txn/s", 0),
+    ("measured_per_s_ratio", "second half/first", 3),
+    ("first_overwritten_per_s", "overwrites/s", 0),
+    ("overwritten_per_s_ratio", "second/first", 3),
+    ("first_cpu_us", "CPU µs/txn or write", 2),
+    ("cpu_us_ratio", "second/first", 3),
+    ("first_resident_mib", "resident MiB", 0),
+    ("resident_mib_ratio", "second/first", 3),
+    ("first_disk_mib", "disk MiB", 0),
+    ("disk_mib_ratio", "second/first", 3),
+    ("first_slowest_ms", "slowest ms", 0),
+    ("second_slowest_ms", "in the second", 0),
+    ("snapshots", "snapshots", 0),
+    ("snapshots_ended", "too old", 0),
 ];
 
 /// What every table ends with.

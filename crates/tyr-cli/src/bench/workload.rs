@@ -4,7 +4,7 @@
 //! clusters and `all` each have an aggregate blob of 1440 slots of 16 bytes, one a minute of a
 //! day: how many records (u64), and their sum (f64).
 
-use tyr::blocking::{Keyspace, Transaction, Tyr};
+use tyr::blocking::{Keyspace, Snapshot, Transaction, Tyr};
 use tyr::{Bytes, Durability, Key, KeyspaceConfig, Number, Result, Transform};
 
 use crate::random::Random;
@@ -209,6 +209,28 @@ impl Workload {
     fn aggregates(&self, generator: usize) -> [&Key; 3] {
         let cluster = &self.cluster_aggregates[generator % CLUSTERS];
         [&self.generator_aggregates[generator], cluster, &self.all]
+    }
+
+    /// How many measurements a snapshot counts in all.
+    ///
+    /// # Errors
+    /// `Corrupt` when the aggregates of the clusters count otherwise; and what reading says.
+    pub fn count_at(&self, snapshot: &Snapshot) -> Result<u64> {
+        let count = |key: &Key| {
+            let slot = snapshot.read(&self.keyspace, key, SLOT * RECORD_LEN as u64, 8)?;
+            Ok::<u64, tyr::Error>(u64::from_le_bytes(eight(&slot)))
+        };
+        let all = count(&self.all)?;
+        let mut of_clusters = 0;
+        for key in &self.cluster_aggregates {
+            of_clusters += count(key)?;
+        }
+        match of_clusters == all {
+            true => Ok(all),
+            false => Err(tyr::Error::corrupt(format!(
+                "a snapshot counts {all} measurements in all, and {of_clusters} of all clusters"
+            ))),
+        }
     }
 
     /// Compares what is stored with `count` acknowledged measurements since [`Workload::create`].

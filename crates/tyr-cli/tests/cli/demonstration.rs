@@ -104,6 +104,15 @@ fn the_return_of_a_node_is_measured_where_it_is_asked_for() {
 }
 
 #[test]
+fn a_long_time_is_measured_in_its_parts() {
+    let shell = Shell::empty();
+    let results = &shell.json(["bench", "--quick", "--only", "endurance"])[0];
+    let figures = &results["cases"][0]["figures"];
+    assert!(figures["first_measured_per_s"]["median"].as_f64().unwrap() > 0.0, "{figures}");
+    assert!(figures["window_12_resident_mib"]["median"].is_f64(), "{figures}");
+}
+
+#[test]
 fn random_overwrites_are_measured_where_they_are_asked_for() {
     let shell = Shell::empty();
     let results = &shell.json(["bench", "--quick", "--only", "random"])[0];
