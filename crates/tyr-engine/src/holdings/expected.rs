@@ -41,11 +41,6 @@ impl Expected {
         self.aside.into_iter().filter(|(its, _)| *its > at).collect()
     }
 
-    /// What lies at or below `at` counts no more.
-    pub fn drop_to(&mut self, at: Timestamp) {
-        self.aside.retain(|its, _| *its > at);
-    }
-
     /// Keeps what a transaction does, for when the base is here. The same again is kept once.
     pub fn lay_aside(&mut self, at: Timestamp, operations: Vec<Operation>, start: Start) {
         debug_assert!(

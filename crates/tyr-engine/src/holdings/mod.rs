@@ -390,13 +390,6 @@ impl member::Store for Holdings {
         }
     }
 
-    fn drop_folded(&mut self, name: &ChunkName) {
-        let folded_to = self.store.base().last_checkpoint().timestamp;
-        if let Some(expected) = self.expected.get_mut(name) {
-            expected.drop_to(folded_to);
-        }
-    }
-
     fn release(&mut self, name: &ChunkName) {
         self.expected.remove(name);
         let released = self.store.release_chunk(&stored_name(&name.0, name.1));

@@ -243,16 +243,12 @@ impl<S: Store> Turn<'_, S> {
 
     /// A recipient has become a holder while a chunk was still to be copied that it had heard of
     /// after it had caught up. Then there was nothing of the chunk before what it heard of: its
-    /// base is empty. When the log is read again, also one that was here and went before it was
-    /// cut: what was applied to it before that, and is in the log for others, went with it.
+    /// base is empty.
     fn settle_awaited(&mut self, map: &ClusterMap) {
         self.settle_unconfirmed(map);
         for chunk in self.member.recipient.missing() {
             let is_holder = map.holders(&chunk.0, chunk.1).contains(&self.member.node);
             if is_holder && let Some(range) = map.chunk_range(chunk.0.keyspace, chunk.1) {
-                if self.member.difference.had_base_at_cut(&chunk) {
-                    self.store.drop_folded(&chunk);
-                }
                 self.install_base(&chunk, &ChunkCopy::empty(range, chunk.1 == 0));
             }
         }

@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 use tyr_types::{Timestamp, Transaction};
 
-use super::supply::written_at;
 use super::{ChunkName, Member, Record, Store, Turn};
 use crate::chain::Chain;
 use crate::commit::record::State;
@@ -265,12 +264,6 @@ impl<S: Store> Turn<'_, S> {
         at: Timestamp,
     ) {
         self.apply(transaction, chain, at);
-        let map = self.member.map.clone();
-        for chunk in map.iter().flat_map(|map| written_at(self.member.node, chain, map)) {
-            if self.store.is_awaited(&chunk) {
-                self.member.difference.waited_at_cut(chunk);
-            }
-        }
         // The chunks of it that went to others since left nothing here.
         self.release_strays(chain);
     }

@@ -46,8 +46,6 @@ pub(super) struct Difference {
     /// The clock of the last record of the log, until the node takes part again: what the log lost
     /// behind it was proposed above that.
     replayed_to: Option<Timestamp>,
-    /// While the log is read again: the chunks that something waited for when it was cut.
-    waited_at_cut: BTreeSet<ChunkName>,
 }
 
 impl Difference {
@@ -59,16 +57,6 @@ impl Difference {
     /// A record of the log was read, which had the clock there.
     pub fn replayed(&mut self, clock: Timestamp) {
         self.replayed_to = Some(clock);
-    }
-
-    /// Something waited for this chunk when the log was cut.
-    pub fn waited_at_cut(&mut self, chunk: ChunkName) {
-        self.waited_at_cut.insert(chunk);
-    }
-
-    /// Whether the log is read again and the chunk had its base when it was cut.
-    pub fn had_base_at_cut(&self, chunk: &ChunkName) -> bool {
-        self.replayed_to.is_some() && !self.waited_at_cut.contains(chunk)
     }
 
     /// Nothing waits any more.
@@ -232,7 +220,6 @@ impl<S: Store> Turn<'_, S> {
     pub(super) fn end_difference(&mut self, map: &ClusterMap) -> bool {
         if self.member.is_member() {
             self.member.difference.replayed_to = None;
-            self.member.difference.waited_at_cut.clear();
         }
         is_whole(map, self.member.node) && self.member.difference.complete_to.take().is_some()
     }

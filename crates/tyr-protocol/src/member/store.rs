@@ -78,10 +78,6 @@ pub trait Store: View {
     /// already, because the base is of `copy.at` or later, changes nothing.
     fn install(&mut self, chunk: &ChunkName, copy: &ChunkCopy) -> Vec<LateAnswers>;
 
-    /// The log is read again, and the chunk had its base when it was cut: what lies aside for it at
-    /// or below the moment of the fold that cut it was in the chunk then, and counts no more.
-    fn drop_folded(&mut self, chunk: &ChunkName);
-
     /// This node does not hold the chunk any more. Nothing of it is left.
     fn release(&mut self, chunk: &ChunkName);
 

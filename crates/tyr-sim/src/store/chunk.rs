@@ -335,14 +335,6 @@ impl Chunk {
         self.awaited.take().unwrap_or_default()
     }
 
-    /// What lies aside at or below `at` counts no more.
-    pub(super) fn drop_to(&mut self, at: Timestamp) {
-        assert!(self.is_awaited(), "violation: {:?} has what is let go of", self.place.range);
-        self.hollow.retain(|its| *its > at);
-        self.effects.retain(|effect| effect.at > at);
-        self.redo(0);
-    }
-
     /// Takes away everything, and answers what was applied above `at`.
     pub(super) fn detach(&mut self, at: Timestamp) -> Vec<(Timestamp, Cause)> {
         let above = (Bound::Excluded(at), Bound::Unbounded);

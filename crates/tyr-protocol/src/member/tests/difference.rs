@@ -250,43 +250,6 @@ fn copied(of: u8, number: u64, version: Timestamp, at: Timestamp) -> Record {
     Record::Installed { blob, chunk, copy }
 }
 
-/// Seed 950000215 of the simulator: a chunk was copied, what waited for that was applied, and it
-/// went; a fold has met all of it and forgotten the chunk. What was applied is in the log for
-/// others yet, and not why it is not there any more.
-#[test]
-fn what_went_with_its_chunk_before_the_log_was_cut_does_not_come_back() {
-    let old = first_map(3);
-    let map = back(&old, incarnation(2));
-    let moment = |clock| Timestamp { epoch: map.epoch, ..at(clock) };
-    let applied = |id: u128, clock: u64| {
-        let Record::Validated { transaction, chain, attempt, begun, placed, .. } =
-            validated(&map, &transaction(id, 5), clock)
-        else {
-            panic!("it is validated")
-        };
-        let (id, proposal) = (transaction.id, moment(clock));
-        let begun = Timestamp { epoch: map.epoch, ..begun };
-        let validated = Record::Validated { transaction, chain, attempt, begun, proposal, placed };
-        [validated, Record::Decided { id, at: proposal }]
-    };
-    let returned =
-        [Record::CompleteTo { at: at(16).previous() }, Record::Map(Arc::new(map.clone()))];
-    let waiting = [&a_log(&old)[..], &returned, &applied(6, 30)].concat();
-    let gone = 1 << 64; // It writes zeros.
-    let copy = copied(5, 7, moment(20), moment(25));
-    let is_finished = Record::Finished { but: vec![TransactionId(6)] };
-    let later = [&waiting[..], &[copy], &applied(gone, 31), &[is_finished]].concat();
-    for (log, number) in [(waiting, 6), (later, 0)] {
-        let (mut member, shelf) = read(&log, Shelf::new(NODE), None);
-        let mut standing = member.checkpoint(0);
-        standing.push(Record::Map(Arc::new(up(&map))));
-        let mut folded = shelf.folded(member.clock());
-        folded.release(&chunk(5));
-        let (_, shelf) = read(&standing, folded, None);
-        assert_eq!(first_number(&shelf, 5), number);
-    }
-}
-
 /// Seed 779000823 of the simulator: a fold has passed what does not stand, at a moment above that
 /// of the copy.
 #[test]

@@ -59,15 +59,12 @@ pub struct Shelf {
     pub pieces: BTreeMap<PieceId, PieceContent>,
     /// The kept moments that it was told of.
     pub kept: Vec<Timestamp>,
-    /// Of which fold it is the base.
-    folded_to: Timestamp,
 }
 
 impl Shelf {
     pub fn new(node: NodeId) -> Self {
         let (chunks, usages, pieces) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let (kept, folded_to) = (Vec::new(), Timestamp::ZERO);
-        Self { node, chunks, usages, pieces, kept, folded_to }
+        Self { node, chunks, usages, pieces, kept: Vec::new() }
     }
 
     /// What the chunk was like at `at`; at the end without. `None` when that is gone.
@@ -106,8 +103,8 @@ impl Shelf {
             (name.clone(), chunk)
         });
         let (usages, pieces) = (BTreeMap::new(), BTreeMap::new());
-        let (node, chunks, kept) = (self.node, folded.collect(), self.kept.clone());
-        Self { node, chunks, usages, pieces, kept, folded_to: at }
+        let kept = self.kept.clone();
+        Self { node: self.node, chunks: folded.collect(), usages, pieces, kept }
     }
 
     pub fn base_at(&self, name: &ChunkName) -> Timestamp {
@@ -344,12 +341,6 @@ impl Store for Shelf {
         (chunk.is_awaited, chunk.stands_at) = (false, None);
         chunk.applied.retain(|at, _| *at > copy.at);
         chunk.answers(name)
-    }
-
-    fn drop_folded(&mut self, chunk: &ChunkName) {
-        if let Some(chunk) = self.chunks.get_mut(chunk) {
-            chunk.applied.retain(|at, _| *at > self.folded_to);
-        }
     }
 
     fn release(&mut self, chunk: &ChunkName) {

@@ -109,10 +109,6 @@ impl Store for Watched {
         self.holdings.install(chunk, copy)
     }
 
-    fn drop_folded(&mut self, chunk: &ChunkName) {
-        self.holdings.drop_folded(chunk);
-    }
-
     fn release(&mut self, chunk: &ChunkName) {
         self.done.push(Done::Released(chunk.clone()));
         self.holdings.release(chunk);
