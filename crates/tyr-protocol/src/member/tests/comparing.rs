@@ -1,14 +1,12 @@
 //! A node that comes back, beside the authority of all that it has (D5): what they say to each
 //! other, and what is copied then.
 
-use tyr_types::{ByteRange, Bytes, KeptName, NodeId, Timestamp};
+use tyr_types::{ByteRange, Bytes, KeptName, NodeId};
 
-use super::checkpoints::{NODE, at, attempt, first_map, transaction};
-use super::difference::{AUTHORITY, chunk, chunks, returned};
+use super::checkpoints::{NODE, at, first_map};
+use super::difference::{AUTHORITY, chunk, chunks, returned, write_since};
 use super::shelf::{CHUNK, Shelf};
 use super::stand::Stand;
-use crate::chain::Ends;
-use crate::commit;
 use crate::level::LEVEL_SUMMARIZING;
 use crate::map::{Change, ClusterMap};
 use crate::member::{ChunkName, Effect, Event, Member, MemberConfig, Store};
@@ -155,18 +153,7 @@ fn who_speaks_no_summaries_is_asked_for_names_and_so_is_who_keeps_snapshots() {
 #[test]
 fn what_waits_for_a_chunk_is_applied_when_the_summary_says_that_it_stands() {
     let (mut node, map, _) = returned(&first_map(3), None);
-    let later = Timestamp { epoch: map.epoch, ..at(30) };
-    let transaction = transaction(6, 1);
-    let decided = commit::Message::Forward {
-        chain: map.chain(&transaction, &Ends::new()).unwrap(),
-        transaction,
-        attempt: attempt(&map, 0),
-        begun: later,
-        highest: later,
-        known: Some(later),
-        usages: Vec::new(),
-    };
-    node.receive(&map, Address::Node(AUTHORITY), Body::Commit(decided));
+    write_since(&mut node, &map);
     assert!(node.shelf.is_awaited(&chunk(1)));
     let mut authority = authority(&map, &[(1, 12), (2, 14), (4, 15)], 1024);
     assert_eq!(exchange(&mut node, &mut authority, &map), (vec!["summary"], vec![]));

@@ -166,6 +166,22 @@ fn in_a_cluster_of_before_a_node_that_was_down_begins_empty() {
     assert!(stand.shelf.held(None, 9).is_empty());
 }
 
+/// A transaction comes by that was decided since the node is back: 6 writes to the first chunk.
+pub(super) fn write_since(stand: &mut Stand, map: &ClusterMap) {
+    let later = Timestamp { epoch: map.epoch, ..at(30) };
+    let transaction = transaction(6, 1);
+    let decided = commit::Message::Forward {
+        chain: map.chain(&transaction, &Ends::new()).unwrap(),
+        transaction,
+        attempt: attempt(map, 0),
+        begun: later,
+        highest: later,
+        known: Some(later),
+        usages: Vec::new(),
+    };
+    stand.receive(map, Address::Node(AUTHORITY), Body::Commit(decided));
+}
+
 /// V7: at a kept moment above some of what waits it was otherwise than it is here.
 #[test]
 fn while_there_are_kept_snapshots_what_something_waits_for_is_copied_though_it_stands() {
@@ -174,18 +190,7 @@ fn while_there_are_kept_snapshots_what_something_waits_for_is_copied_though_it_s
     for (before, wanted) in [(first_map(3), chunks(&[])), (kept, chunks(&[1]))] {
         let (mut stand, map, logged) = returned(&before, None);
         let since = complete_to(&logged).unwrap();
-        let later = Timestamp { epoch: map.epoch, ..at(30) };
-        let transaction = transaction(6, 1);
-        let decided = commit::Message::Forward {
-            chain: map.chain(&transaction, &Ends::new()).unwrap(),
-            transaction,
-            attempt: attempt(&map, 0),
-            begun: later,
-            highest: later,
-            known: Some(later),
-            usages: Vec::new(),
-        };
-        stand.receive(&map, Address::Node(AUTHORITY), Body::Commit(decided));
+        write_since(&mut stand, &map);
         assert!(stand.shelf.is_awaited(&chunk(1)));
         let page = listed(since, &[1, 2, 4], &[]);
         let effects = stand.receive(&map, Address::Node(AUTHORITY), page);
