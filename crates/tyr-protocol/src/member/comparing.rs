@@ -138,12 +138,9 @@ impl<S: Store> Turn<'_, S> {
             Some(own) if own == version && may_stand(&name) => standing.push(name),
             Some(_) | None => wanted.push(name),
         });
-        let changed = changed.into_iter().filter(is_in_page).map(|name| (name, ()));
-        let own = pair_up(changed, own, |name, (), own| match own {
-            Some(_) if !is_compared => standing.push(name),
-            Some(version) if version > since => {} // By what chains have brought.
-            Some(_) | None => wanted.push(name),
-        });
+        let changed = changed.into_iter().filter(is_in_page);
+        let known = (&mut standing, &mut wanted);
+        let own = pair_up_changed(changed, own, (since, is_compared), known);
         // What is not there any more: a copy says so.
         let gone = own.into_iter().filter(|(_, version)| *version <= since && is_compared);
         wanted.extend(gone.map(|(name, _)| name));
@@ -160,12 +157,8 @@ impl<S: Store> Turn<'_, S> {
             self.own_of((from, since), after.as_ref(), next.clone(), (pages_max, &map));
         let (compared, is_compared) = (own.len(), self.member.commit.rules.hold(Rule::D5));
         let (mut standing, mut wanted) = (Vec::new(), Vec::new());
-        let changed = changed.into_iter().map(|name| (name, ()));
-        let own = pair_up(changed, own, |name, (), own| match own {
-            Some(_) if !is_compared => standing.push(name),
-            Some(version) if version > since => {} // By what chains have brought.
-            Some(_) | None => wanted.push(name),
-        });
+        let known = (&mut standing, &mut wanted);
+        let own = pair_up_changed(changed.into_iter(), own, (since, is_compared), known);
         let mut summing = Summing::default();
         let of_before = || own.iter().filter(|(_, version)| *version <= since);
         of_before().for_each(|(name, version)| summing.add(name, *version));
@@ -269,6 +262,21 @@ fn pair_up<T>(
     }
     left.extend(own);
     left
+}
+
+/// The same with what has changed since: it is to be copied, unless chains have brought it; without
+/// a comparison it is taken to stand.
+fn pair_up_changed(
+    changed: impl Iterator<Item = ChunkName>,
+    own: Vec<(ChunkName, Timestamp)>,
+    (since, is_compared): (Timestamp, bool),
+    (standing, wanted): (&mut Vec<ChunkName>, &mut Vec<ChunkName>),
+) -> Vec<(ChunkName, Timestamp)> {
+    pair_up(changed.map(|name| (name, ())), own, |name, (), own| match own {
+        Some(_) if !is_compared => standing.push(name),
+        Some(version) if version > since => {} // By what chains have brought.
+        Some(_) | None => wanted.push(name),
+    })
 }
 
 fn is_unchanged(held: &LocalChunk, since: Timestamp) -> bool {
