@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tyr_protocol::member::{Effect, Event, Member, Record};
 use tyr_protocol::message::{Address, Asked, Body, Envelope, ReadRequest};
-use tyr_store::store::{OpenedNode, Store, Visit};
-use tyr_types::{Bytes, Error, ExtentRef, Result, Timestamp};
+use tyr_store::store::{OpenedNode, Reread, Store, Visit};
+use tyr_types::{Error, ExtentRef, Result, Timestamp};
 
 use crate::holdings::{Held, Holdings, staging};
 use crate::host::{Host, Trouble};
@@ -48,12 +48,16 @@ impl<H: Held> Engine<H> {
     ) -> Result<(Self, L)> {
         let mut held: Option<H> = None;
         let mut may_refer = false;
-        let mut visit = |store: &Arc<Store>, body: Bytes, extents: &mut Vec<ExtentRef>| {
+        let mut visit = |store: &Arc<Store>, reread: Reread, extents: &mut Vec<ExtentRef>| {
             let held = held.get_or_insert_with(|| hold(Arc::clone(store)));
-            let record = tyr_protocol::wire::decode_record(&body)?;
+            let (Reread::Checkpoint(body) | Reread::Log(body)) = &reread;
+            let record = tyr_protocol::wire::decode_record(body)?;
             held.holdings_mut().meet(&record, extents);
             may_refer |= !extents.is_empty();
-            member.replay(record, held);
+            match reread {
+                Reread::Checkpoint(_) => member.replay_checkpoint(record, held),
+                Reread::Log(_) => member.replay(record, held),
+            }
             held.holdings().check()
         };
         let OpenedNode { store, log, lock, torn_tail: _ } = open(&mut visit)?;

@@ -175,6 +175,18 @@ impl Chain {
         self.hops().len() == 1
     }
 
+    /// The same, in which `node` has only the pieces that are meant.
+    #[must_use]
+    pub(crate) fn only(&self, node: NodeId, is_meant: impl Fn(&Piece) -> bool) -> Self {
+        let mut hops = self.hops().to_vec();
+        for hop in hops.iter_mut().filter(|hop| hop.node == node) {
+            if let Part::Pieces(pieces) = &mut hop.part {
+                pieces.retain(&is_meant);
+            }
+        }
+        Self::new(hops, self.ends().clone()).expect("its nodes are the same")
+    }
+
     /// Its node at `position`.
     pub(crate) fn place(&self, position: usize) -> Place<'_> {
         debug_assert!(position < self.hops().len(), "a place is in the chain");

@@ -8,10 +8,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tyr_types::{Timestamp, Transaction};
+use tyr_types::{NodeId, Timestamp, Transaction};
 
 use super::{ChunkName, Record};
-use crate::chain::Chain;
+use crate::chain::{Chain, Piece};
+use crate::map::ClusterMap;
 
 /// A transaction that was applied, at least one of whose chunks is awaited.
 #[derive(Clone, Debug)]
@@ -70,14 +71,19 @@ impl Aside {
         debug_assert_eq!(is_empty, self.len == 0, "L3: what is laid aside is counted");
     }
 
-    /// All of it in the order of timestamps, each transaction once.
-    pub fn records(&self) -> impl Iterator<Item = Record> {
+    /// All of it in the order of timestamps, each transaction once. In their chains `node` has the
+    /// chunks that wait, and no others: those have it already, also where they have gone since.
+    pub fn records(&self, node: NodeId, map: &ClusterMap) -> impl Iterator<Item = Record> {
         let all = self.by_chunk.values().flatten();
         let once: BTreeMap<Timestamp, &LaidAside> = all.map(|(at, it)| (*at, it)).collect();
-        once.into_iter().map(|(at, LaidAside { transaction, chain })| Record::Aside {
-            transaction: Arc::clone(transaction),
-            chain: chain.clone(),
-            at,
+        once.into_iter().map(move |(at, LaidAside { transaction, chain })| {
+            let is_waiting = |piece: &Piece| {
+                let size = map.chunk_size(piece.blob.keyspace);
+                let chunk = size.map(|size| (piece.blob.clone(), piece.range.start / size));
+                chunk.is_some_and(|chunk| self.get(&chunk, at).is_some())
+            };
+            let (transaction, chain) = (Arc::clone(transaction), chain.only(node, is_waiting));
+            Record::Aside { transaction, chain, at }
         })
     }
 

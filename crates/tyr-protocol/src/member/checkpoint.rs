@@ -79,7 +79,8 @@ impl Member {
             records.extend(self.staged_records());
         }
         if self.commit.rules.hold(Rule::L3) {
-            records.extend(self.aside.records());
+            let map = self.map.as_deref();
+            records.extend(map.into_iter().flat_map(|map| self.aside.records(self.node, map)));
         }
         if self.commit.rules.hold(Rule::L1) {
             self.add_applied(&|_| true, &mut records);
@@ -116,7 +117,7 @@ impl Member {
     }
 
     /// What is applied and not finished with, in the order of timestamps: validated and decided, as
-    /// the log has it. The base has its effects already.
+    /// the log has it. The base has its effects already, but those that are laid aside.
     pub(super) fn add_applied(
         &self,
         is_meant: &dyn Fn(&commit::record::Record) -> bool,

@@ -15,12 +15,21 @@ use crate::commit::{Decision, Marked, Singles};
 use crate::movement;
 
 impl Member {
-    /// Takes in a record of the log, in the order they were written, before the first step; those
-    /// of a [checkpoint](Member::checkpoint) before those that came after it.
+    /// Takes in a record of the log, in the order they were written, before the first step.
     pub fn replay<S: Store>(&mut self, record: Record, store: &mut S) {
+        self.read_again(store, |turn| turn.take_back(record));
+    }
+
+    /// Takes in a record of the [checkpoint](Member::checkpoint) that stands for the log before the
+    /// base in `store`, in its order, before what the log has since.
+    pub fn replay_checkpoint<S: Store>(&mut self, record: Record, store: &mut S) {
+        self.read_again(store, |turn| turn.take_back_standing(record));
+    }
+
+    fn read_again<S: Store>(&mut self, store: &mut S, take_back: impl FnOnce(&mut Turn<'_, S>)) {
         let mut said = Vec::new();
         let mut turn = Turn { member: self, store, effects: &mut said };
-        turn.take_back(record);
+        take_back(&mut turn);
         turn.member.difference.replayed(turn.member.commit.clock());
         // Nobody waits for what was asked for on the way.
         let is_said = said.iter().any(|it| matches!(it, super::Effect::Serve { .. }));
@@ -100,6 +109,16 @@ impl<S: Store> Turn<'_, S> {
             Record::Aside { transaction, chain, at } => {
                 self.lay_aside_again(&transaction, &chain, at);
             }
+        }
+    }
+
+    /// Takes in a record of a checkpoint. What was applied by then is in the base, or went with its
+    /// chunk; what it has of chunks that waited was taken in as laid aside.
+    fn take_back_standing(&mut self, record: Record) {
+        let Record::Decided { id, at } = record else { return self.take_back(record) };
+        let decided = Restored::Decided { id, decision: Decision::Commit(at) };
+        for (transaction, chain, _) in self.applies(decided) {
+            self.use_alone(&transaction, &chain);
         }
     }
 

@@ -162,11 +162,11 @@ impl Pieces {
     }
 
     /// The transaction was applied to a chunk that waits for its base: its pieces are needed until
-    /// that is here.
+    /// that is here, and are its own, also where the log says so.
     pub fn lay_aside(&mut self, transaction: &Transaction) {
         for PieceRef { id, .. } in super::wanted::pieces_of(transaction) {
             if let Some(kept) = self.by_id.get_mut(&id) {
-                kept.is_laid_aside = true;
+                (kept.claimed_by, kept.is_laid_aside) = (Some(transaction.id), true);
             }
         }
     }
@@ -189,7 +189,9 @@ impl Pieces {
 
 #[cfg(test)]
 mod tests {
-    use tyr_types::{BlobName, Key};
+    use std::sync::Arc;
+
+    use tyr_types::{BlobName, BlobOperations, Key, Operation, Payload, Uploaded};
 
     use super::*;
 
@@ -227,5 +229,19 @@ mod tests {
         assert!(pieces.remove(PieceId::new(1, 4)).is_none());
         pieces.invariants();
         assert_eq!(late(&pieces, 96, Some(2)), [1, 2]);
+    }
+
+    /// Also when the log says so, before it has the transaction.
+    #[test]
+    fn what_was_laid_aside_is_its_transactions() {
+        let mut pieces = Pieces::default();
+        let StagedPiece { piece: of, blob, .. } = piece(1, 1);
+        pieces.stage(piece(1, 1), 50);
+        let payload = Payload::Uploaded(Arc::new(Uploaded::of([of]).unwrap()));
+        let operations = vec![Operation::Write { offset: 0, payload }];
+        let (blobs, reads) = (vec![BlobOperations { blob, operations }], Vec::new());
+        pieces.lay_aside(&Transaction { id: TransactionId(7), blobs, reads });
+        let kept = pieces.get(PieceId::new(1, 1)).unwrap();
+        assert_eq!((kept.claimed_by, kept.is_laid_aside), (Some(TransactionId(7)), true));
     }
 }

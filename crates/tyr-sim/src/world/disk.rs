@@ -41,6 +41,17 @@ pub struct Disk {
     slowness: u32,
 }
 
+/// What a process finds when it starts.
+#[derive(Clone, Copy, Debug)]
+pub struct Opened<'d> {
+    /// What was applied before the log was cut.
+    pub base: Option<&'d Base>,
+    /// What stands for the log before that.
+    pub checkpoint: &'d [Record],
+    /// The log since.
+    pub log: &'d [Record],
+}
+
 /// What was applied, folded up to some timestamp, and durable.
 #[derive(Debug)]
 pub struct Base {
@@ -167,12 +178,11 @@ impl Disk {
         self.syncing = None;
     }
 
-    /// The process starts again: what is in the log is what will be, in its order; before it comes
-    /// what stands for the log that is gone.
-    pub fn open(&mut self) -> (Option<&Base>, impl Iterator<Item = &Record>) {
+    /// The process starts again: what is in the log is what will be, in its order.
+    pub fn open(&mut self) -> Opened<'_> {
         self.synced = self.len();
         self.is_broken = false;
-        (self.base.as_ref(), self.checkpoint.iter().chain(&self.log))
+        Opened { base: self.base.as_ref(), checkpoint: &self.checkpoint, log: &self.log }
     }
 
     /// The base that is on it.
@@ -269,9 +279,9 @@ mod tests {
                 disk.write(n, record(n.into()), n == 3);
             }
             disk.crash();
-            let log: Vec<&Record> = disk.open().1.collect();
+            let log = disk.open().log;
             assert!((1..=5).contains(&log.len()));
-            let id = |(n, record): (usize, &&Record)| match record {
+            let id = |(n, record): (usize, &Record)| match record {
                 Record::Fenced { id, .. } => id.0 == n as u128 + 1,
                 _ => false,
             };
@@ -286,7 +296,7 @@ mod tests {
         disk.write(2, record(2), true);
         disk.settle();
         disk.crash();
-        assert_eq!(disk.open().1.count(), 2);
+        assert_eq!(disk.open().log.len(), 2);
         let mut kept = [0; 3];
         for seed in 0..50 {
             let mut disk = Disk::new(Disks::default(), Random::new(seed));
@@ -296,7 +306,7 @@ mod tests {
             disk.write(3, record(3), false);
             disk.settle();
             disk.crash();
-            kept[disk.open().1.count()] += 1;
+            kept[disk.open().log.len()] += 1;
         }
         assert!(kept.iter().all(|times| *times > 0), "{kept:?}");
     }
@@ -316,7 +326,9 @@ mod tests {
             Record::Fenced { id, .. } => id.0,
             _ => 0,
         };
-        assert_eq!(disk.open().1.map(id).collect::<Vec<_>>(), [100, 101, 4, 5]);
+        let Opened { checkpoint, log, .. } = disk.open();
+        let ids = |records: &[Record]| records.iter().map(id).collect::<Vec<_>>();
+        assert_eq!((ids(checkpoint), ids(log)), (vec![100, 101], vec![4, 5]));
     }
 
     #[test]
@@ -329,7 +341,7 @@ mod tests {
         disk.write(2, record(2), true);
         assert_eq!(disk.end_sync().failed, [2]);
         disk.crash();
-        assert_eq!(disk.open().1.count(), 0);
+        assert_eq!(disk.open().log.len(), 0);
         disk.write(3, record(3), true);
         assert_eq!(disk.end_sync().durable, [3]);
     }

@@ -8,7 +8,7 @@ use tyr_protocol::read::{Kind, layout};
 use tyr_types::{ByteRange, NodeId, Timestamp};
 
 use super::checkpoint::{Cutting, Rhythm};
-use super::disk::Disk;
+use super::disk::{Disk, Opened};
 use super::node::End;
 use crate::random::Random;
 use crate::setup::Setup;
@@ -51,12 +51,15 @@ impl Model {
 
     /// Starts a process on what is on the disk.
     pub fn start(&mut self, mut member: Member) {
-        let (base, records) = self.disk.open();
+        let Opened { base, checkpoint, log } = self.disk.open();
         let mut store = match base {
             Some(base) => base.store.clone(),
             None => SimStore::new(self.id, self.store.clone()),
         };
-        for record in records {
+        for record in checkpoint {
+            member.replay_checkpoint(record.clone(), &mut store);
+        }
+        for record in log {
             member.replay(record.clone(), &mut store);
         }
         store.end_replay();

@@ -38,11 +38,14 @@ fn a_cluster_over_the_store_itself_keeps_every_promise() {
 }
 
 /// Chunks that come in several pieces while they are written: what is behind a piece is waited for
-/// (D2); what a fold took over by value is read from there; and who caught up by lists, which say
-/// nothing of what is deleted, does not say what a deletion of before answered (F4).
+/// (D2); what a fold took over by value is read from there; who caught up by lists, which say
+/// nothing of what is deleted, does not say what a deletion of before answered (F4); and what went
+/// with its chunk before the log was cut does not come back with the log (L3).
 #[test]
 fn chunks_in_several_pieces_are_whole_and_who_has_them_answers_for_what_it_knows() {
-    for (name, seed) in [("pieces", 8), ("real-pieces", 4), ("real-pieces", 11)] {
+    let seeds =
+        [("pieces", 8), ("real-pieces", 4), ("real-pieces", 11), ("real-pieces", 950_000_215)];
+    for (name, seed) in seeds {
         let report = run(name, seed);
         assert!(report.is_clean(), "{name}, seed {seed}: {:#?}", report.violations);
         assert!(report.counters.copies > 100, "{name}: {:?}", report.counters);

@@ -37,7 +37,7 @@ use crate::recent::{BlobCell, BlobState, Recent};
 
 pub use crate::recent::Attributes;
 pub use fold::Fold;
-pub use open::{Opened, OpenedNode, Parts, Visit};
+pub use open::{Opened, OpenedNode, Parts, Reread, Visit};
 pub use promises::PromisesWriter;
 pub use read::{Answer, too_old};
 pub use write::Cells;

@@ -49,9 +49,18 @@ pub struct Opened<L = FolderLock> {
     pub lock: L,
 }
 
+/// A record of a node, as it comes back.
+#[derive(Clone, Debug)]
+pub enum Reread {
+    /// Of the checkpoint that stands for the log before the base.
+    Checkpoint(Bytes),
+    /// Of the log since.
+    Log(Bytes),
+}
+
 /// Gets what a node has logged, record by record, with the store as it was then; adds the extents
 /// that the record refers to.
-pub type Visit<'v> = &'v mut dyn FnMut(&Arc<Store>, Bytes, &mut Vec<ExtentRef>) -> Result<()>;
+pub type Visit<'v> = &'v mut dyn FnMut(&Arc<Store>, Reread, &mut Vec<ExtentRef>) -> Result<()>;
 
 /// What a node of a cluster has opened.
 pub struct OpenedNode<L = FolderLock> {
@@ -99,11 +108,12 @@ impl Store {
         store.recent.know_from(timestamp);
         let mut in_log = Vec::new();
         if from > 0 {
-            promises::read(&*store.disk, from, &mut |record| visit(&store, record, &mut in_log))?;
+            let mut promise = |it| visit(&store, Reread::Checkpoint(it), &mut in_log);
+            promises::read(&*store.disk, from, &mut promise)?;
         }
         promises::remove_others(&*store.disk, from)?;
         let mut play = |_: u64, _: Timestamp, entry: Entry| match entry {
-            Entry::Node(body) => visit(&store, body, &mut in_log),
+            Entry::Node(body) => visit(&store, Reread::Log(body), &mut in_log),
             Entry::Transaction(_) => Err(Error::invalid(
                 "the folder holds an embedded store, not a node of a cluster; give the node a \
                  folder of its own",

@@ -70,11 +70,22 @@ fn remembered(map: &ClusterMap) -> Remembered {
     }
 }
 
-/// The node that has read these, over `shelf`.
-pub(super) fn read(records: &[Record], mut shelf: Shelf, broken: Option<Rule>) -> (Member, Shelf) {
+/// The node that has read this log, over `shelf`.
+pub(super) fn read(log: &[Record], shelf: Shelf, broken: Option<Rule>) -> (Member, Shelf) {
+    read_cut(&[], log, shelf, broken)
+}
+
+/// The same, of a log that was cut, and what stands for it before.
+pub(super) fn read_cut(
+    standing: &[Record],
+    log: &[Record],
+    mut shelf: Shelf,
+    broken: Option<Rule>,
+) -> (Member, Shelf) {
     let mut member = Member::new(NODE, incarnation(2), MemberConfig::default());
     broken.into_iter().for_each(|rule| member.break_rule(rule));
-    records.iter().for_each(|record| member.replay(record.clone(), &mut shelf));
+    standing.iter().for_each(|record| member.replay_checkpoint(record.clone(), &mut shelf));
+    log.iter().for_each(|record| member.replay(record.clone(), &mut shelf));
     member.invariants();
     (member, shelf)
 }
@@ -147,7 +158,7 @@ fn what_nobody_else_may_remember_is_marked_when_all_programs_read_that() {
         ];
         let (mut member, shelf) = read(&log, Shelf::new(NODE), None);
         let standing = member.checkpoint(0);
-        let (mut again, _) = read(&standing, shelf, None);
+        let (mut again, _) = read_cut(&standing, &[], shelf, None);
         assert_eq!(again.checkpoint(0), standing);
         let singles = standing.iter().find_map(|record| match record {
             Record::Marked { entries } => Some(entries[0].singles.to_vec()),
@@ -170,7 +181,7 @@ fn what_stands_for_a_log_is_what_the_log_was() {
     let (mut first, shelf) = read(&a_log(), Shelf::new(NODE), None);
     assert_eq!(first.applied_to(), at(14).previous(), "below the lowest that is in flight");
     let standing = first.checkpoint(0);
-    let (mut second, _) = read(&standing, shelf.folded(first.clock()), None);
+    let (mut second, _) = read_cut(&standing, &[], shelf.folded(first.clock()), None);
     assert_eq!(lines(&second), lines(&first));
     assert_eq!(second.checkpoint(0), standing);
     assert_eq!((second.map(), second.clock()), (first.map(), first.clock()));
@@ -189,7 +200,7 @@ fn pages_and_the_rest_are_the_whole() {
     }
     assert!(!pages.is_empty());
     pages.extend(member.checkpoint(after));
-    let (mut other, _) = read(&pages, shelf.folded(member.clock()), None);
+    let (mut other, _) = read_cut(&pages, &[], shelf.folded(member.clock()), None);
     assert_eq!(other.checkpoint(0), member.checkpoint(0));
 }
 
@@ -227,7 +238,7 @@ fn moved(broken: Option<Rule>) -> u64 {
     let (records, chunk) = a_move();
     let (mut member, shelf) = read(&records, Shelf::new(NODE), broken);
     assert!(crate::member::Store::is_awaited(&shelf, &chunk));
-    let mut log = member.checkpoint(0);
+    let standing = member.checkpoint(0);
     // The copy is of a moment before, and comes after the log was cut.
     let range = ByteRange { start: 0, end: CHUNK };
     let version = ChunkVersion {
@@ -237,8 +248,8 @@ fn moved(broken: Option<Rule>) -> u64 {
         size_version: Timestamp::ZERO,
     };
     let copy = ChunkCopy::new(at(5), range, true, vec![version]);
-    log.push(Record::Installed { blob: chunk.0.clone(), chunk: chunk.1, copy });
-    let (_, over) = read(&log, shelf.folded(member.clock()), broken);
+    let installed = Record::Installed { blob: chunk.0.clone(), chunk: chunk.1, copy };
+    let (_, over) = read_cut(&standing, &[installed], shelf.folded(member.clock()), broken);
     over.content(&chunk, None).unwrap().0[0]
 }
 

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use tyr_types::{ByteRange, Bytes, KeptName, NodeId, Timestamp, TransactionId};
+use tyr_types::{ByteRange, Bytes, KeptName, NodeId, Timestamp, Transaction, TransactionId};
 
-use super::checkpoints::{NODE, at, attempt, back, first_map, read, transaction, validated};
+use super::checkpoints::{
+    NODE, at, attempt, back, first_map, read, read_cut, transaction, validated,
+};
 use super::shelf::{CHUNK, Shelf};
 use super::stand::Stand;
 use super::world::blob;
@@ -198,24 +200,34 @@ fn while_there_are_kept_snapshots_what_something_waits_for_is_copied_though_it_s
     }
 }
 
-/// The log that says when it was complete, and what came then: 6 writes to the first chunk.
-fn a_log_of_the_return() -> (ClusterMap, Vec<Record>, Timestamp) {
+/// A moment since the node is back.
+fn since(map: &ClusterMap, clock: u64) -> Timestamp {
+    Timestamp { epoch: map.epoch, ..at(clock) }
+}
+
+/// The log of a transaction that was applied since the node is back.
+fn applied(map: &ClusterMap, transaction: &Arc<Transaction>, clock: u64) -> [Record; 2] {
+    let mut validated = validated(map, transaction, clock);
+    if let Record::Validated { begun, proposal, .. } = &mut validated {
+        (*begun, *proposal) = (since(map, clock), since(map, clock));
+    }
+    [validated, Record::Decided { id: transaction.id, at: since(map, clock) }]
+}
+
+/// The log that says when it was complete, and that the node is back.
+fn a_log_till_the_return() -> (ClusterMap, Vec<Record>) {
     let old = first_map(3);
     let map = back(&old, incarnation(2));
     let mut log = a_log(&old);
-    let later = Timestamp { epoch: map.epoch, ..at(30) };
-    let Record::Validated { transaction, chain, attempt, begun, placed, .. } =
-        validated(&map, &transaction(6, 1), 30)
-    else {
-        panic!("it is validated")
-    };
-    let id = transaction.id;
-    log.extend([
-        Record::CompleteTo { at: at(16).previous() },
-        Record::Map(Arc::new(map.clone())),
-        Record::Validated { transaction, chain, attempt, begun, proposal: later, placed },
-        Record::Decided { id, at: later },
-    ]);
+    log.extend([Record::CompleteTo { at: at(16).previous() }, Record::Map(Arc::new(map.clone()))]);
+    (map, log)
+}
+
+/// The same, and what came then: 6 writes to the first chunk.
+fn a_log_of_the_return() -> (ClusterMap, Vec<Record>, Timestamp) {
+    let (map, mut log) = a_log_till_the_return();
+    log.extend(applied(&map, &transaction(6, 1), 30));
+    let later = since(&map, 30);
     (map, log, later)
 }
 
@@ -230,15 +242,16 @@ fn what_is_written_to_a_chunk_waits_until_it_is_known_to_stand_also_over_a_resta
     assert!(shelf.is_awaited(&chunk(1)), "it is not known whether 1 stands");
     assert!(!shelf.is_awaited(&chunk(2)), "nobody writes to 2");
     // The log is cut, and read again.
-    let mut standing = member.checkpoint(0);
-    let (_, again) = read(&standing, shelf.folded(member.clock()), None);
+    let standing = member.checkpoint(0);
+    let folded = shelf.folded(member.clock());
+    let (_, again) = read_cut(&standing, &[], folded.folded(member.clock()), None);
     assert!(again.is_awaited(&chunk(1)));
     // When it had caught up, it was known.
     let caught_up = Record::Map(Arc::new(up(&map)));
-    standing.push(caught_up.clone());
-    log.push(caught_up);
-    for (records, shelf) in [(log, Shelf::new(NODE)), (standing, shelf.folded(member.clock()))] {
-        let (mut member, shelf) = read(&records, shelf, None);
+    log.push(caught_up.clone());
+    let whole = read(&log, Shelf::new(NODE), None);
+    let cut = read_cut(&standing, &[caught_up], folded, None);
+    for (mut member, shelf) in [whole, cut] {
         assert_eq!([1, 2, 4].map(|number| first_number(&shelf, number)), [6, 2, 4]);
         assert_eq!(complete_to(&member.checkpoint(0)), None, "it is whole again");
     }
@@ -259,19 +272,11 @@ fn copied(of: u8, number: u64, version: Timestamp, at: Timestamp) -> Record {
 /// of the copy.
 #[test]
 fn a_copy_counts_also_where_a_fold_of_later_took_what_was_there_for_current() {
-    let old = first_map(3);
-    let map = back(&old, incarnation(2));
-    let log = a_log(&old);
-    let (_, shelf) = read(&log, Shelf::new(NODE), None);
-    let moment = |clock| Timestamp { epoch: map.epoch, ..at(clock) };
-    let returned = [
-        Record::CompleteTo { at: at(16).previous() },
-        Record::Map(Arc::new(map.clone())),
-        copied(2, 99, moment(33), moment(35)),
-        Record::Map(Arc::new(up(&map))),
-    ];
-    let log = [log, returned.to_vec()].concat();
-    let (_, shelf) = read(&log, shelf.folded(moment(40)), None);
+    let (map, mut log) = a_log_till_the_return();
+    let (_, shelf) = read(&a_log(&first_map(3)), Shelf::new(NODE), None);
+    let caught_up = Record::Map(Arc::new(up(&map)));
+    log.extend([copied(2, 99, since(&map, 33), since(&map, 35)), caught_up]);
+    let (_, shelf) = read(&log, shelf.folded(since(&map, 40)), None);
     assert_eq!([1, 2, 4].map(|number| first_number(&shelf, number)), [1, 99, 4]);
 }
 
@@ -293,32 +298,47 @@ fn what_was_written_since_is_not_let_go_of_when_the_log_is_read_over_a_base_that
 /// that copy, nothing tells that it was one.
 #[test]
 fn what_a_copy_said_not_to_be_there_is_copied_again_or_empty_when_the_log_was_cut_behind_it() {
-    let old = first_map(3);
-    let map = back(&old, incarnation(2));
-    let moment = |clock| Timestamp { epoch: map.epoch, ..at(clock) };
-    let returned = [
-        Record::CompleteTo { at: at(16).previous() },
-        Record::Map(Arc::new(map.clone())),
-        copied(3, 0, at(16), moment(35)),
-    ];
-    let (mut member, shelf) =
-        read(&[a_log(&old), returned.to_vec()].concat(), Shelf::new(NODE), None);
+    let (map, mut log) = a_log_till_the_return();
+    log.push(copied(3, 0, at(16), since(&map, 35)));
+    let (mut member, shelf) = read(&log, Shelf::new(NODE), None);
     let gone = shelf.local_chunk(&chunk(3));
     assert!(!gone.exists && gone.version == at(16), "{gone:?}");
-    let mut log = member.checkpoint(0);
-    let Record::Validated { transaction, chain, attempt, begun, placed, .. } =
-        validated(&map, &transaction(7, 3), 41)
-    else {
-        panic!("it is validated")
-    };
-    let (id, proposal) = (transaction.id, moment(41));
-    log.push(Record::Validated { transaction, chain, attempt, begun, proposal, placed });
-    log.push(Record::Decided { id, at: proposal });
-    let (member, again) = read(&log, shelf.folded(moment(40)), None);
+    let standing = member.checkpoint(0);
+    let folded = || shelf.folded(since(&map, 40));
+    let mut log = applied(&map, &transaction(7, 3), 41).to_vec();
+    let (member, again) = read_cut(&standing, &log, folded(), None);
     assert!(again.is_awaited(&chunk(3)), "whatever came of it waits");
     assert_eq!(member.recipient.missing(), chunks(&[3]), "for another copy");
     log.push(Record::Map(Arc::new(up(&map))));
-    let (member, again) = read(&log, shelf.folded(moment(40)), None);
+    let (member, again) = read_cut(&standing, &log, folded(), None);
     assert_eq!(first_number(&again, 3), 7, "it had caught up: nothing was there");
     assert_eq!(member.recipient.missing(), []);
+}
+
+/// Seed 950000215 of the simulator: a chunk is copied, what waited for that is applied, and the
+/// chunk goes; a fold meets all of that, and forgets it. What was applied is in the log for others
+/// yet, also where another chunk of it waits still.
+#[test]
+fn what_went_with_its_chunk_before_the_log_was_cut_does_not_come_back() {
+    let (map, mut log) = a_log_till_the_return();
+    let mut both = (*transaction(6, 5)).clone();
+    both.blobs.extend_from_slice(&transaction(6, 7).blobs);
+    log.extend(applied(&map, &Arc::new(both), 30));
+    log.push(copied(5, 9, since(&map, 20), since(&map, 25)));
+    log.extend(applied(&map, &transaction(8, 5), 31)); // That it goes, as far as a shelf can tell.
+    log.push(Record::Finished { but: vec![TransactionId(6)] });
+    let (mut member, shelf) = read(&log, Shelf::new(NODE), None);
+    assert!(!shelf.is_awaited(&chunk(5)) && shelf.is_awaited(&chunk(7)));
+    let mut folded = shelf.folded(member.clock());
+    folded.release(&chunk(5));
+    let mut standing = member.checkpoint(0);
+    for _ in 0..2 {
+        let caught_up = [Record::Map(Arc::new(up(&map)))];
+        let again = folded.folded(member.clock());
+        let (_, whole) = read_cut(&standing, &caught_up, again, None);
+        assert_eq!([5, 7].map(|number| first_number(&whole, number)), [0, 6]);
+        // The log is cut once more before it has caught up.
+        let again = folded.folded(member.clock());
+        standing = read_cut(&standing, &[], again, None).0.checkpoint(0);
+    }
 }

@@ -333,16 +333,16 @@ fn pieces_go_when_they_are_dropped_or_late_but_not_from_a_transaction_in_flight(
     assert!(gone, "or they would come back from the log");
 }
 
-/// A node that reads its log, or what stands for it, again.
-fn again(node: u16, map: &ClusterMap, log: Vec<Record>) -> Stand {
+/// A node that reads again what stands for its log.
+fn again(node: u16, map: &ClusterMap, standing: Vec<Record>) -> Stand {
     let mut stand = Stand {
         member: Member::new(NodeId(node), 1, MemberConfig::default()),
         shelf: Shelf::new(NodeId(node)),
         now_us: 9_000_000,
         asked: 0,
     };
-    for record in log {
-        stand.member.replay(record, &mut stand.shelf);
+    for record in standing {
+        stand.member.replay_checkpoint(record, &mut stand.shelf);
     }
     assert!(stand.member.map().is_some_and(|it| it.epoch == map.epoch));
     stand
