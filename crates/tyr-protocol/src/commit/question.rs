@@ -1,7 +1,7 @@
 //! What the read machine asks about the transactions in flight (R1..R6).
 
 use smallvec::SmallVec;
-use tyr_types::{BlobName, Leased, Timestamp, TransactionId};
+use tyr_types::{BlobName, Leased, Operation, Timestamp, TransactionId};
 
 use super::Commit;
 use super::record::State;
@@ -92,6 +92,24 @@ impl Commit {
             }
         }
         writers
+    }
+
+    /// Whether a read here may show where a blob ends by a transaction that is applied and not
+    /// stable (R2), and writes none of the bytes that are read: one that made the blob longer over
+    /// a gap, which is a hole since. Size or existence has last changed at `reshaped`. What appends
+    /// leaves no gap.
+    pub(crate) fn may_show_growth(&self, blob: &BlobName, reshaped: Timestamp) -> bool {
+        self.in_flight.claims(blob).iter().any(|claim| {
+            let record = &self.records[claim.slot];
+            let is_unstable = record.unstable.contains(&claim.authority);
+            let is_applied = matches!(record.state, State::Applied(at) if at <= reshaped);
+            if !is_applied || !is_unstable || !claim.footprint.is_attributes {
+                return false;
+            }
+            let of_blob = record.transaction.blobs.iter().filter(|entry| entry.blob == *blob);
+            let mut writes = of_blob.flat_map(|entry| &entry.operations).filter(|it| it.is_write());
+            writes.any(|it| !matches!(it, Operation::Append { .. }))
+        })
     }
 
     /// Whether something in flight here may still change this key, or one of this group, validated

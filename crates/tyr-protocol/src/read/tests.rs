@@ -55,10 +55,12 @@ fn range(start: u64, end: u64) -> Footprint {
 }
 
 /// A write of bytes 0..8.
-fn write(id: TransactionId) -> Arc<Transaction> {
-    let payload = Payload::Inline(Bytes::from_static(&[1; 8]));
-    let operations = vec![Operation::Write { offset: 0, payload }];
-    let blobs = vec![BlobOperations { blob: blob(), operations }];
+fn write() -> Operation {
+    Operation::Write { offset: 0, payload: Payload::Inline(Bytes::from_static(&[1; 8])) }
+}
+
+fn one(id: TransactionId, operation: Operation) -> Arc<Transaction> {
+    let blobs = vec![BlobOperations { blob: blob(), operations: vec![operation] }];
     Arc::new(Transaction { id, blobs, reads: vec![] })
 }
 
@@ -105,8 +107,13 @@ impl Node {
 
     /// A write of 0..8 is validated here, with a proposal above `highest`.
     fn validate(&mut self, id: u128, highest: Timestamp) {
+        self.validate_one(id, write(), highest);
+    }
+
+    /// The same of an operation.
+    fn validate_one(&mut self, id: u128, operation: Operation, highest: Timestamp) {
         let id = TransactionId(id);
-        let transaction = write(id);
+        let transaction = one(id, operation);
         let (chain, attempt) = (self.chain.clone(), Attempt::default());
         let (begun, known, usages) = (Timestamp::ZERO, None, vec![]);
         let message =
@@ -211,7 +218,11 @@ fn a_direct_read_does_not_wait_for_a_chain_of_one_unless_longer_ones_are_in_flig
     let mut node = Node::new(0, Chain::alone(NodeId(0)));
     let chain = node.chain.clone();
     let id = TransactionId(1);
-    node.step(commit::Event::Submit { transaction: write(id), chain, begun: Timestamp::ZERO });
+    node.step(commit::Event::Submit {
+        transaction: one(id, write()),
+        chain,
+        begun: Timestamp::ZERO,
+    });
     assert_eq!(node.ask(range(0, 8), Kind::Direct), "newest");
     assert_eq!(node.ask(Footprint::BLOB, Kind::First), "waits", "its proposal is at or below S");
     assert_eq!(
@@ -221,10 +232,36 @@ fn a_direct_read_does_not_wait_for_a_chain_of_one_unless_longer_ones_are_in_flig
 
     let mut node = Node::of_three(0);
     let chain = Chain::alone(NodeId(0));
-    node.step(commit::Event::Submit { transaction: write(id), chain, begun: Timestamp::ZERO });
+    node.step(commit::Event::Submit {
+        transaction: one(id, write()),
+        chain,
+        begun: Timestamp::ZERO,
+    });
     assert_eq!(node.ask(range(0, 8), Kind::Direct), "newest");
     node.validate(2, time(1, 0));
     assert_eq!(node.ask(range(0, 8), Kind::Direct), "waits");
+}
+
+/// R2: bytes between where a blob ended and where it ends now are a hole by it, and not its own.
+#[test]
+fn a_replica_may_show_where_a_blob_ends_by_what_is_not_stable() {
+    let append = || match write() {
+        Operation::Write { payload, .. } => Operation::Append { payload, expected: None },
+        _ => unreachable!("it is a write"),
+    };
+    for (operation, may_show) in
+        [(Operation::Truncate { len: 500 }, true), (write(), true), (append(), false)]
+    {
+        let mut node = Node::of_three(1);
+        let (at, blob) = (time(20, 2), blob());
+        node.validate_one(1, operation, time(10, 0));
+        assert!(!node.commit.may_show_growth(&blob, time(30, 0)), "it is not applied");
+        node.commit_at(1, at);
+        assert_eq!(node.commit.may_show_growth(&blob, at), may_show);
+        assert!(!node.commit.may_show_growth(&blob, at.previous()), "it left the end as it was");
+        node.stable(1);
+        assert!(!node.commit.may_show_growth(&blob, at));
+    }
 }
 
 /// R2.

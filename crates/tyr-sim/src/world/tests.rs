@@ -68,6 +68,14 @@ fn what_is_applied_long_after_it_was_decided_is_answered() {
     assert!(report.is_clean(), "{:#?}", report.violations);
 }
 
+/// R2: a replica that holds a blob's first chunk knows where the blob ends, also by what it must
+/// not show yet.
+#[test]
+fn no_replica_shows_a_hole_by_an_end_that_may_still_come_to_nothing() {
+    let report = run("holes-older", 990_002_369);
+    assert!(report.is_clean(), "{:#?}", report.violations);
+}
+
 /// M4: the chunks that it keeps have all that it applied.
 #[test]
 fn what_a_node_keeps_that_was_declared_down_is_not_applied_again() {
