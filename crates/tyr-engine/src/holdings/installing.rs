@@ -5,9 +5,10 @@
 
 use tyr_protocol::member::{ChunkName, LateAnswers};
 use tyr_protocol::movement::{ChunkCopy, ChunkVersion};
+use tyr_store::recent::Attributes;
 use tyr_store::recent::chunk::{HERE, Installed};
 use tyr_store::store::chunks::{Since, stored_name};
-use tyr_types::{BlobName, Result, Timestamp};
+use tyr_types::{BlobName, Error, Result, Timestamp};
 
 use super::Holdings;
 use super::expected::{Expected, LaidAside};
@@ -76,23 +77,30 @@ impl Holdings {
     }
 
     /// What is here of a chunk makes room for a copy. Where there is nothing, what is held for kept
-    /// moments stays under an empty base; of a node that returns (D5) the base may have a chunk all
-    /// the same, whose deletion no fold has met.
+    /// moments stays under an empty base, and the deletion too that a fold has met; of a node that
+    /// returns (D5) the base may have a chunk all the same, whose deletion no fold has met.
     fn put_away(
         &self,
         stored: &BlobName,
         stands_at: Option<Timestamp>,
         copied_at: Timestamp,
     ) -> Result<()> {
+        let is_copied = copied_at > Timestamp::ZERO;
+        let is_in_base = || {
+            let in_base = self.store.base().attributes(stored)?;
+            Ok::<_, Error>(in_base.is_some_and(|it| it.exists))
+        };
+        let keeps_deletion =
+            !is_copied && !self.store.base().kept_moments().is_empty() && !is_in_base()?;
         let cell = self.store.chunk(stored)?;
         let mut state = cell.lock();
-        let is_compared = stands_at
-            .is_some_and(|at| copied_at > Timestamp::ZERO || state.attributes().version > at);
-        if state.attributes().exists || is_compared {
+        let Attributes { exists, version, .. } = state.attributes();
+        let is_newer = stands_at.is_some_and(|at| version > at) && !keeps_deletion;
+        if exists || is_newer || is_copied && stands_at.is_some() {
             drop(state);
             return self.store.release_chunk(stored);
         }
-        stands_at.into_iter().for_each(|at| state.stand_at(at));
+        stands_at.into_iter().for_each(|at| state.stand_at(at.max(version)));
         Ok(())
     }
 

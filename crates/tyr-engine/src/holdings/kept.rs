@@ -67,7 +67,8 @@ impl Holdings {
     /// passed them, so each is held whole.
     ///
     /// An empty base comes from nowhere: also when the log is read again of a chunk that was here,
-    /// and was deleted, and of which nothing is left but what is held. That stays.
+    /// and was deleted, and of which nothing is left but what is held. That stays, and says what it
+    /// was before.
     pub(super) fn hold_copied(
         &self,
         name: &ChunkName,
@@ -77,7 +78,11 @@ impl Holdings {
     ) -> Result<()> {
         let (stored, place) = (stored_name(&name.0, name.1), self.place(name.0.keyspace, name.1));
         let (mut versions, mut unknown_to) = (Vec::new(), None);
-        let mut current_from = self.store.chunk(&stored)?.lock().attributes().version;
+        let cell = self.store.chunk(&stored)?;
+        let (mut current_from, included_to) = {
+            let state = cell.lock();
+            (state.attributes().version, state.included_to())
+        };
         for at in kept.iter().rev() {
             if current_from <= *at {
                 continue;
@@ -87,7 +92,8 @@ impl Holdings {
                 false => self.in_memory(name, place, *at)?,
             };
             let Some(Then { size, version, pieces }) = then else {
-                unknown_to = Some(*at);
+                let is_held = copied_at == Timestamp::ZERO && *at < included_to;
+                unknown_to = (!is_held).then_some(*at);
                 break;
             };
             current_from = version;

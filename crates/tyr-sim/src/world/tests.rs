@@ -84,6 +84,14 @@ fn what_a_node_keeps_that_was_declared_down_is_not_applied_again() {
     assert!(report.counters.epochs > 5, "down and up, and again: {:?}", report.counters);
 }
 
+/// V7, D5: a chunk that is not there any more has what it was at kept moments, also when the node
+/// finds in its log that it had caught up before something was written to it again.
+#[test]
+fn under_an_empty_base_stays_what_is_held_of_what_was_deleted_before() {
+    let report = run("real-kept-away", 1_000_006_018);
+    assert!(report.is_clean(), "{:#?}", report.violations);
+}
+
 /// V2: snapshots that last, beside a blob that nobody stops writing, over the store itself. What is
 /// between their moments goes. In a cluster of nodes that are told of the oldest only, all stays.
 #[test]
