@@ -184,6 +184,7 @@ fn fold_inner(inner: &Arc<Inner>) -> Result<()> {
         }
     };
     let mut fold = inner.store.begin_fold(guard.at(), dead);
+    fold.take_parts(inner.options.fold_step_bytes, inner.options.cache_bytes as usize / 2);
     let stops = inner.snapshots.stop_fold_at(|| inner.store.base().kept_unfolded());
     fold.stop_at(&stops);
     loop {

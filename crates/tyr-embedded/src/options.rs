@@ -7,6 +7,9 @@ use tyr_types::{Error, Result, limits};
 /// The smallest cache: below that a few large transactions would hold each other up.
 const CACHE_BYTES_MIN: u64 = 8 << 20;
 
+/// The smallest step of a fold: a block of a blob.
+const FOLD_STEP_BYTES_MIN: u64 = 16 << 10;
+
 /// How a store is opened. The defaults suit a laptop as well as a server.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -25,6 +28,9 @@ pub struct Options {
     pub kept_bytes_max: u64,
     /// Bytes of log after which a fold begins. Default 64 MiB.
     pub fold_log_bytes: u64,
+    /// Bytes of a blob that a fold takes at a time, roughly, if it has more to take: the less, the
+    /// sooner there is room for who writes meanwhile. Default 1 MiB, at least 16 KiB.
+    pub fold_step_bytes: u64,
 }
 
 impl Default for Options {
@@ -37,6 +43,7 @@ impl Default for Options {
             snapshot_timeout: Duration::from_secs(300),
             kept_bytes_max: limits::KEPT_BYTES_DEFAULT,
             fold_log_bytes: 64 << 20,
+            fold_step_bytes: 1 << 20,
         }
     }
 }
@@ -47,6 +54,13 @@ impl Options {
             return Err(Error::invalid(format!(
                 "the cache is at least 8 MiB ({CACHE_BYTES_MIN} bytes), not {}",
                 self.cache_bytes
+            )));
+        }
+        if self.fold_step_bytes < FOLD_STEP_BYTES_MIN {
+            return Err(Error::invalid(format!(
+                "a step of a fold takes at least 16 KiB ({FOLD_STEP_BYTES_MIN} bytes) of a blob, \
+                 not {}",
+                self.fold_step_bytes
             )));
         }
         Ok(())

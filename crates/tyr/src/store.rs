@@ -87,6 +87,14 @@ impl Options {
         self
     }
 
+    /// Bytes of a blob that move into the index at a time, roughly, if there are more; default
+    /// 1 MiB, at least 16 KiB. The fewer, the sooner there is room for who writes meanwhile.
+    #[must_use]
+    pub fn fold_step_bytes(mut self, bytes: u64) -> Self {
+        self.0.fold_step_bytes = bytes;
+        self
+    }
+
     /// Bytes that may be held for kept snapshots; default 64 GiB. When it is more, the oldest are
     /// dropped, and events of `tracing` say which.
     #[must_use]

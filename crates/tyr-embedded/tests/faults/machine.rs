@@ -55,7 +55,12 @@ impl Machine {
             extents: ExtentOptions { file_len_max: 256 << 10 },
             is_read_only: false,
         };
-        let options = Options { fold_log_bytes: 64 << 10, kept_bytes_max, ..Options::default() };
+        let options = Options {
+            fold_log_bytes: 64 << 10,
+            fold_step_bytes: 16 << 10,
+            kept_bytes_max,
+            ..Options::default()
+        };
         let node = EmbeddedStore::assemble(parts, options)?;
         self.opened_at.store(self.operations(), Ordering::Relaxed);
         Ok(node)

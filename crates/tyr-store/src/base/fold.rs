@@ -13,8 +13,8 @@ use super::free_pages::put_dead_pages;
 use super::kept::{Held, Shown, put_held};
 use super::key;
 use super::record::{self, BlobEntry};
-use super::types::{BlobBase, BlobChange, PieceData, Totals};
-use super::{Base, FORMAT_WITH_PAGES};
+use super::types::{Ahead, BlobBase, BlobChange, PieceData, Totals};
+use super::{Base, FORMAT_WITH_PAGES, FORMAT_WITH_PARTS};
 use crate::index::{IndexBatch, Table};
 use crate::pages::{PageFile, PageSpan};
 
@@ -151,7 +151,9 @@ impl<'a> Fold<'a> {
             return Ok(());
         }
         let shown = self.capture(old.as_ref(), &change)?;
-        if change.exists {
+        if let Some(below) = change.part {
+            self.change_part(key, old, change, below, shown, is_compressed)
+        } else if change.exists {
             self.change(key, old, change, shown, is_compressed)
         } else {
             self.delete(key, old, &change, shown)
@@ -180,7 +182,9 @@ impl<'a> Fold<'a> {
         draft.writes_pages = self.writes_pages;
         draft.show(shown);
         let stored = old.as_ref().map_or(0, |old| old.stored);
-        let mut after = BlobBase { exists: true, size, version, folded_at, content: None };
+        let (exists, content_after, ahead) = (true, None, None);
+        let mut after =
+            BlobBase { exists, size, version, folded_at, content: content_after, ahead };
         let stored_change = if size <= CONTENT_LEN_MAX {
             after.content =
                 Some(self.small(&blob, content, kept.min(stored_end), size, &holes, &pieces)?);
@@ -198,12 +202,42 @@ impl<'a> Fold<'a> {
             self.has_new_extents |= draft.has_new_extents;
             draft.finish(&mut self.changes)?
         };
-        let stored = stored.checked_add_signed(stored_change).filter(|stored| *stored <= size);
-        let stored = stored.ok_or_else(|| {
-            let text = format!("{blob}: its segments hold other bytes than index table blobs says");
-            Error::corrupt(text)
-        })?;
+        let stored = changed(&blob, stored, stored_change, size)?;
         self.count(blob.keyspace, old.as_ref().map(|old| &old.blob), Some(size));
+        self.batch().put(Table::Blobs, key, BlobEntry { blob: after, stored }.encode());
+        Ok(())
+    }
+
+    /// Changes the part of a blob that ends at `below`. All else that is said of the blob stays as
+    /// it was before the fold, but for how far that is.
+    fn change_part(
+        &mut self,
+        key: Vec<u8>,
+        old: Option<BlobEntry>,
+        mut change: BlobChange,
+        below: u64,
+        shown: Shown,
+        is_compressed: bool,
+    ) -> Result<()> {
+        let is_whole = |it: &BlobEntry| it.blob.exists && it.blob.content.is_none();
+        let old = old.filter(|it| is_whole(it) && below <= it.blob.size);
+        let is_apart = change.cut.is_none() && change.holes.is_empty();
+        let (Some(old), true) = (old, is_apart) else {
+            let text = format!("{}: a part up to {below} of what is not there", change.blob);
+            return Err(Error::invalid(text));
+        };
+        change.size = below;
+        check(&mut change)?;
+        let BlobChange { blob, folded_at, pieces, .. } = change;
+        let mut draft = Draft::new(self.base, &blob, old.blob.size, is_compressed);
+        draft.writes_pages = self.writes_pages;
+        draft.show(shown);
+        draft.put(pieces)?;
+        self.has_new_extents |= draft.has_new_extents;
+        let stored_change = draft.finish(&mut self.changes)?;
+        let stored = changed(&blob, old.stored, stored_change, old.blob.size)?;
+        let after = BlobBase { ahead: Some(Ahead { below, at: folded_at }), ..old.blob };
+        self.base.raise_format(self.batch(), FORMAT_WITH_PARTS);
         self.batch().put(Table::Blobs, key, BlobEntry { blob: after, stored }.encode());
         Ok(())
     }
@@ -255,6 +289,7 @@ impl<'a> Fold<'a> {
             version: change.version,
             folded_at: change.folded_at,
             content: None,
+            ahead: None,
         };
         self.batch().put(Table::Blobs, key, BlobEntry { blob, stored: 0 }.encode());
         let grave = key::grave(change.folded_at, &change.blob);
@@ -319,6 +354,15 @@ impl<'a> Fold<'a> {
             totals.bytes = totals.bytes.wrapping_add(size);
         }
     }
+}
+
+/// How many bytes the segments of a blob of `size` bytes hold after a change.
+fn changed(blob: &BlobName, stored: u64, by: i64, size: u64) -> Result<u64> {
+    let stored = stored.checked_add_signed(by).filter(|stored| *stored <= size);
+    stored.ok_or_else(|| {
+        let text = format!("{blob}: its segments hold other bytes than index table blobs says");
+        Error::corrupt(text)
+    })
 }
 
 /// What is known of page files, as changes of the index.

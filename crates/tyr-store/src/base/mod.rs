@@ -51,7 +51,7 @@ pub use audit::{Audited, Auditor, Finding, Severity};
 pub use checkpoint::{FILE as CHECKPOINT_FILE, synced_batch};
 pub use kept::{CopiedVersion, KeptKeys, KeptStretches};
 pub use metadata::{MetadataRow, MetadataRows};
-pub use types::{BlobBase, BlobChange, Checkpoint, PieceData, Totals};
+pub use types::{Ahead, BlobBase, BlobChange, Checkpoint, PieceData, Totals};
 
 use self::checkpoint::CheckpointRecord;
 use self::fold::Fold;
@@ -64,7 +64,7 @@ use crate::index::{Index, IndexBatch, Table};
 use crate::pages::{PageFile, Pages};
 
 /// Version of the keys and values in the index.
-const FORMAT_VERSION: u32 = 4;
+const FORMAT_VERSION: u32 = 5;
 
 /// The format from the first keyspace of groups on.
 const FORMAT_WITH_GROUPS: u32 = 2;
@@ -78,13 +78,16 @@ const FORMAT_WITH_KEPT: u32 = 3;
 /// The format from the first page on.
 const FORMAT_WITH_PAGES: u32 = 4;
 
+/// The format from the first blob on that a fold took in parts.
+const FORMAT_WITH_PARTS: u32 = 5;
+
 /// The format of an index that a program of before can read, too.
 const FORMAT_VERSION_MIN: u32 = 1;
 
 const _: () = {
     assert!(0 < FORMAT_VERSION_MIN && FORMAT_VERSION_MIN < FORMAT_WITH_GROUPS);
     assert!(FORMAT_WITH_GROUPS < FORMAT_WITH_KEPT && FORMAT_WITH_KEPT < FORMAT_WITH_PAGES);
-    assert!(FORMAT_WITH_PAGES == FORMAT_VERSION);
+    assert!(FORMAT_WITH_PAGES < FORMAT_WITH_PARTS && FORMAT_WITH_PARTS == FORMAT_VERSION);
 };
 
 /// How often a read begins again because a fold overtook it. Folds of one blob are seconds apart.

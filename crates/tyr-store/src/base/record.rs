@@ -9,17 +9,16 @@ use tyr_types::{
 
 use super::key::{self, TIMESTAMP_LEN};
 use super::metadata::MetadataRow;
-use super::types::{BlobBase, PieceData, Totals};
+use super::types::{Ahead, BlobBase, PieceData, Totals};
 use crate::pages::{PageFile, PageRun, PageSpan, RUN_PAGES_MAX};
 
 const EXISTS: u8 = 1;
 const HAS_CONTENT: u8 = 2;
 const VERSION_IS_FOLDED_AT: u8 = 4;
+const IS_AHEAD: u8 = 8;
+const FLAGS: u8 = EXISTS | HAS_CONTENT | VERSION_IS_FOLDED_AT | IS_AHEAD;
 
-const _: () = {
-    let flags = EXISTS | HAS_CONTENT | VERSION_IS_FOLDED_AT;
-    assert!(flags.count_ones() == 3, "each has a bit of its own");
-};
+const _: () = assert!(FLAGS.count_ones() == 4, "each has a bit of its own");
 
 /// Takes values off the front of some bytes.
 struct Reader<'a>(&'a [u8]);
@@ -71,13 +70,18 @@ impl BlobEntry {
         value.push(
             (u8::from(blob.exists) * EXISTS)
                 | (u8::from(blob.content.is_some()) * HAS_CONTENT)
-                | (u8::from(is_same) * VERSION_IS_FOLDED_AT),
+                | (u8::from(is_same) * VERSION_IS_FOLDED_AT)
+                | (u8::from(blob.ahead.is_some()) * IS_AHEAD),
         );
         value.extend_from_slice(&key::timestamp(blob.folded_at));
         if !is_same {
             value.extend_from_slice(&key::timestamp(blob.version));
         }
         value.extend_from_slice(&blob.size.to_le_bytes());
+        if let Some(Ahead { below, at }) = blob.ahead {
+            value.extend_from_slice(&below.to_le_bytes());
+            value.extend_from_slice(&key::timestamp(at));
+        }
         match blob.content {
             Some(_) => value.extend_from_slice(content),
             None => value.extend_from_slice(&self.stored.to_le_bytes()),
@@ -88,13 +92,17 @@ impl BlobEntry {
     pub fn decode(value: &Bytes) -> Option<Self> {
         let mut reader = Reader(value);
         let flags = reader.u8()?;
-        if flags & !(EXISTS | HAS_CONTENT | VERSION_IS_FOLDED_AT) != 0 {
+        if flags & !FLAGS != 0 {
             return None;
         }
         let folded_at = reader.timestamp()?;
         let is_same = flags & VERSION_IS_FOLDED_AT != 0;
         let version = if is_same { folded_at } else { reader.timestamp()? };
         let size = reader.u64()?;
+        let ahead = match flags & IS_AHEAD {
+            0 => None,
+            _ => Some(Ahead { below: reader.u64()?, at: reader.timestamp()? }),
+        };
         let has_content = flags & HAS_CONTENT != 0;
         let stored = if has_content { 0 } else { reader.u64()? };
         let rest = value.slice(value.len() - reader.0.len()..);
@@ -105,6 +113,7 @@ impl BlobEntry {
             version,
             folded_at,
             content: has_content.then_some(rest),
+            ahead,
         };
         (is_possible && stored <= size).then_some(Self { blob, stored })
     }
@@ -408,7 +417,11 @@ mod tests {
 
     #[test]
     fn blob_entries_read_back() {
-        for (content, stored) in [(None, 5), (Some(Bytes::from_static(b"abc")), 0)] {
+        let content = Bytes::from_static(b"abc");
+        let ahead = Ahead { below: 4, at: at(11) };
+        for (content, stored, ahead) in
+            [(None, 5, None), (None, 5, Some(ahead)), (Some(content), 0, None)]
+        {
             for version in [at(7), at(9)] {
                 let blob = BlobBase {
                     exists: true,
@@ -416,6 +429,7 @@ mod tests {
                     version,
                     folded_at: at(9),
                     content: content.clone(),
+                    ahead,
                 };
                 let entry = BlobEntry { blob, stored };
                 let value = Bytes::from(entry.encode());
@@ -467,6 +481,6 @@ mod tests {
         assert_eq!(decode_segment(&too_long.into()), None);
         assert_eq!(decode_segment(&Bytes::from_static(&[INLINE])), None);
         assert_eq!(decode_segment(&Bytes::from_static(&[9, 1])), None);
-        assert_eq!(BlobEntry::decode(&Bytes::from_static(&[8; 40])), None);
+        assert_eq!(BlobEntry::decode(&Bytes::from_static(&[16; 40])), None);
     }
 }

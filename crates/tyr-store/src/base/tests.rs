@@ -5,6 +5,7 @@ mod kept;
 mod keyspaces;
 mod metadata;
 mod pages;
+mod parts;
 mod space;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -167,6 +168,7 @@ impl Fixture {
             version: at(clock),
             folded_at: at(clock),
             cut: None,
+            part: None,
             pieces: Vec::new(),
         }
     }

@@ -19,6 +19,18 @@ pub struct BlobBase {
     /// The content of a small blob: `size` bytes, or fewer when the rest is zeros. `None`: it is
     /// in segments.
     pub content: Option<Bytes>,
+    /// What of it is as of later than all else here, if a fold under way takes it in parts.
+    pub ahead: Option<Ahead>,
+}
+
+/// How far a fold is that takes a blob in parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ahead {
+    /// The bytes before this offset are in the base as of the fold's moment. No operation up to
+    /// then that the base has only there wrote on both sides of it.
+    pub below: u64,
+    /// The fold's moment.
+    pub at: Timestamp,
 }
 
 /// Where new bytes of a blob come from.
@@ -75,7 +87,7 @@ impl PieceData {
     }
 }
 
-/// What a fold changes of one blob. It takes effect entirely or not at all.
+/// What a fold changes of one blob, or of a part of it. It takes effect entirely or not at all.
 #[derive(Clone, Debug)]
 pub struct BlobChange {
     /// The blob.
@@ -96,6 +108,10 @@ pub struct BlobChange {
     pub holes: Vec<ByteRange>,
     /// New bytes at offsets: disjoint, in any order, within `size`.
     pub pieces: Vec<(u64, PieceData)>,
+    /// Of a part that is not the last: where it ends, within the blob as the base has it. All
+    /// pieces lie before that, nothing is cut or cleared, and what else is said of the blob
+    /// afterwards comes with the last part.
+    pub part: Option<u64>,
 }
 
 /// From where on the log is still needed.

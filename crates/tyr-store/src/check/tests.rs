@@ -57,6 +57,7 @@ impl Opened {
             version: at(clock),
             folded_at: at(clock),
             cut: None,
+            part: None,
             pieces: vec![(offset as u64, PieceData::Bytes(Bytes::from(bytes)))],
         };
         self.base.fold(vec![change]).unwrap();

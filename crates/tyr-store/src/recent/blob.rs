@@ -16,6 +16,7 @@ use tyr_types::{ByteRange, Number, NumberType, Stat, Timestamp};
 
 use super::block::{BLOCK_SIZE, Block};
 use super::older::{OldAttributes, OldPiece, Older};
+use super::parts::Begun;
 use super::piece::{PIECE_MEMORY, Piece};
 use super::readers::{Counted, Readers};
 
@@ -79,6 +80,8 @@ pub struct BlobState {
     pub(super) base_generation: u32,
     /// How far folds have taken what the base lacks: it has that, or is about to.
     pub(super) captured_to: Timestamp,
+    /// How far a fold has come that takes it in parts.
+    pub(super) begun: Option<Box<Begun>>,
     /// Counts changes after which a gap may not be what it was: cuts and pieces.
     pub(super) shape: u32,
     /// By number, ascending. Most blobs are small and have one.
@@ -112,6 +115,7 @@ impl BlobState {
             forgotten: attributes.version,
             base_generation: 0,
             captured_to: Timestamp::ZERO,
+            begun: None,
             shape: 0,
             blocks: SmallVec::new(),
             pieces: BTreeMap::new(),
@@ -218,8 +222,18 @@ impl BlobState {
 
     /// Forgets clean bytes, which the base has.
     pub fn forget_clean(&mut self) {
+        self.forget_clean_in(ByteRange::ALL);
+    }
+
+    /// The same of blocks that lie in `range`.
+    pub fn forget_clean_in(&mut self, range: ByteRange) {
         let (memory, forgotten) = (&mut self.memory, &mut self.forgotten);
-        self.blocks.retain(|(_, block)| {
+        self.blocks.retain(|(number, block)| {
+            let number = *number;
+            let whole = ByteRange { start: number * BLOCK_SIZE, end: (number + 1) * BLOCK_SIZE };
+            if !range.contains(whole) {
+                return true;
+            }
             *memory -= block.memory();
             *forgotten = block.forget_clean().max(*forgotten);
             let is_kept = !block.is_empty();

@@ -27,6 +27,10 @@ pub struct Captured {
     pub pieces: Vec<(u64, PieceData)>,
     /// What was cleared; shares no byte with the pieces, and is in no order.
     pub holes: Vec<ByteRange>,
+    /// Where it begins: what lies before that the base has already.
+    pub from: u64,
+    /// Where it ends, when it is a part and not the last.
+    pub part: Option<u64>,
     leases: Vec<Arc<ExtentLease>>,
 }
 
@@ -51,6 +55,15 @@ impl BlobState {
     /// # Panics
     /// When the version as of `at` is gone: then a fold would let go of a log that is still needed.
     pub fn capture(&mut self, at: Timestamp) -> Option<Captured> {
+        self.capture_some(at, u64::MAX)
+    }
+
+    /// The same in parts of about `budget` bytes, if it is much more and that can be: the first
+    /// one, or what comes behind those that are in the base.
+    ///
+    /// # Panics
+    /// As [`BlobState::capture`].
+    pub fn capture_some(&mut self, at: Timestamp, budget: u64) -> Option<Captured> {
         if at < self.included_to {
             return None;
         }
@@ -64,6 +77,8 @@ impl BlobState {
         self.base_generation += 1;
         self.captured_to = at;
         self.stood_at = None;
+        let from = self.part_start(at);
+        let part = self.part_end(at, from, budget);
         let cuts = self.cuts.iter().filter(|cut| cut.at <= at).map(|cut| cut.len);
         let mut captured = Captured {
             at,
@@ -71,6 +86,8 @@ impl BlobState {
             cut: cuts.min(),
             pieces: Vec::new(),
             holes: Vec::new(),
+            from,
+            part,
             leases: Vec::new(),
         };
         self.capture_newest(&mut captured);
@@ -84,8 +101,8 @@ impl BlobState {
     }
 
     fn capture_newest(&self, captured: &mut Captured) {
-        let at = captured.at;
-        for (number, block) in &self.blocks {
+        let (at, taken) = (captured.at, captured.range());
+        for (number, _, _, block) in self.blocks_in(taken) {
             let is_taken = |version, is_dirty| is_dirty && version <= at;
             for run in block.runs().filter(|run| is_taken(run.version, run.is_dirty)) {
                 let offset = number * BLOCK_SIZE + u64::from(run.start);
@@ -94,13 +111,17 @@ impl BlobState {
             }
         }
         for (start, piece) in self.pieces.iter().filter(|(_, piece)| piece.version <= at) {
+            debug_assert!(taken == ByteRange::ALL, "what is not by value comes with all else");
             captured.add_unheld(ByteRange { start: *start, end: piece.end }, &piece.content);
         }
     }
 
     fn capture_older(&self, captured: &mut Captured) {
-        let at = captured.at;
-        for piece in self.older.at(at) {
+        let (at, taken) = (captured.at, captured.range());
+        for piece in
+            self.older.at(at).filter(|old| taken.start <= old.start && old.start < taken.end)
+        {
+            debug_assert!(piece.end <= taken.end, "a block is all in one part");
             match &piece.content {
                 OldContent::Bytes(bytes) => {
                     let bytes = Bytes::copy_from_slice(bytes);
@@ -118,6 +139,10 @@ impl BlobState {
         // What was found to stand meanwhile was captured as it was then, and nothing on top of it.
         let at = self.stood_at.take().unwrap_or(captured.at);
         assert!(self.folded_at <= at, "a fold as of {at} after one as of {}", self.folded_at);
+        if captured.part.is_some() {
+            self.settle_part(at, captured.range());
+            return true;
+        }
         if !captured.leases.is_empty() {
             self.leave_extents(captured, at);
         }
@@ -149,6 +174,7 @@ impl BlobState {
         self.cuts.retain(|cut| cut.at > at);
         self.base_size = captured.attributes.size;
         self.folded_at = at;
+        self.begun = None;
         self.included_to = self.included_to.max(at);
         self.is_dirty = self.attributes.version > at;
         debug_assert!(self.is_counted(), "memory is not what is held");
@@ -181,6 +207,11 @@ impl BlobState {
 }
 
 impl Captured {
+    /// Which bytes of the blob it is about.
+    pub fn range(&self) -> ByteRange {
+        ByteRange { start: self.from, end: self.part.unwrap_or(ByteRange::ALL.end) }
+    }
+
     /// Whether the pieces share no byte, and lie within the blob.
     fn is_disjoint(&self) -> bool {
         let pieces = self.pieces.iter().map(|(start, piece)| (*start, start + piece.len()));

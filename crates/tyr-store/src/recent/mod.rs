@@ -9,8 +9,9 @@
 //! Reading order: [`readers`] (who still needs a version), [`runs`] and [`block`] (bytes with
 //! versions), [`piece`] (what memory has no bytes of), [`older`] (what readers still need),
 //! [`blob`] (one blob), [`apply`] (operations on it), [`chunk`] (operations on a chunk of one),
-//! [`plan`] (reading it), [`capture`] (folding it), [`lease`] (who answers for an extent), and
-//! here: the table of blobs in memory. A node of a cluster keeps each chunk as a blob of its own.
+//! [`plan`] (reading it), [`capture`] and [`parts`] (folding it), [`lease`] (who answers for an
+//! extent), and here: the table of blobs in memory. A node of a cluster keeps each chunk as a blob
+//! of its own.
 //!
 //! It knows nothing of files, of the log, or of how timestamps come about. Locks: a shard's lock
 //! is held only to find a cell; a cell's lock only while memory is read or changed, never during
@@ -26,6 +27,7 @@ pub(crate) mod fixtures;
 pub mod layout;
 pub mod lease;
 mod older;
+mod parts;
 mod piece;
 pub mod plan;
 pub mod readers;

@@ -10,17 +10,21 @@ use tyr_types::{
 
 use super::apply::Applying;
 use super::blob::{Attributes, BlobState};
+use super::block::BLOCK_SIZE;
 use super::capture::Captured;
 use super::fixtures::at;
 use super::lease::DeadExtents;
 use super::plan::{Buffer, Missing, Plan, Source};
 use super::readers::Readers;
-use crate::base::PieceData;
+use crate::base::{Ahead, PieceData};
 
 /// Everything around one blob: base, extents, readers, and all its versions by value.
 struct World {
     state: BlobState,
     base: Vec<u8>,
+    /// What the base says of the blob.
+    known: Known,
+    log: Vec<(Timestamp, Operation)>,
     extents: BTreeMap<ExtentRef, Vec<u8>>,
     dead: Arc<DeadExtents>,
     readers: Vec<Timestamp>,
@@ -28,6 +32,15 @@ struct World {
     versions: Vec<(Timestamp, Option<Vec<u8>>)>,
     clock: u64,
     folding: Option<Captured>,
+    part_len: u64,
+}
+
+/// What the base says of a blob.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    attributes: Attributes,
+    folded_at: Timestamp,
+    ahead: Option<Ahead>,
 }
 
 impl World {
@@ -35,12 +48,15 @@ impl World {
         Self {
             state: BlobState::new(Attributes::default(), Timestamp::ZERO),
             base: Vec::new(),
+            known: Known::default(),
+            log: Vec::new(),
             extents: BTreeMap::new(),
             dead: Arc::default(),
             readers: Vec::new(),
             versions: vec![(Timestamp::ZERO, None)],
             clock: 1,
             folding: None,
+            part_len: u64::MAX,
         }
     }
 
@@ -69,16 +85,37 @@ impl World {
 
     fn apply(&mut self, operation: Operation, expected: Option<Vec<u8>>) -> Outcome {
         self.clock += 1;
-        if let Operation::Apply { offset, .. } = &operation {
+        self.log.push((at(self.clock), operation.clone()));
+        let outcome = self.execute(&operation, at(self.clock));
+        self.versions.push((at(self.clock), expected));
+        outcome
+    }
+
+    fn execute(&mut self, operation: &Operation, at: Timestamp) -> Outcome {
+        if let Operation::Apply { offset, .. } = operation {
             self.make_resident(ByteRange { start: *offset, end: offset + 8 });
         }
         let readers = self.readers.clone();
         let readers = Readers::new(&readers);
-        let applying = Applying { at: at(self.clock), readers, dead: &self.dead };
-        let answers = self.state.apply(std::slice::from_ref(&operation), applying);
-        let outcome = answers.first().map_or(Outcome::Done, |(_, outcome)| *outcome);
-        self.versions.push((at(self.clock), expected));
-        outcome
+        let applying = Applying { at, readers, dead: &self.dead };
+        let answers = self.state.apply(std::slice::from_ref(operation), applying);
+        answers.first().map_or(Outcome::Done, |(_, outcome)| *outcome)
+    }
+
+    /// The process ends, and another one plays the log over the base.
+    fn restart(&mut self) {
+        self.readers.clear();
+        self.folding = None;
+        let Known { attributes, folded_at, ahead } = self.known;
+        self.state = BlobState::new(attributes, folded_at).with_ahead(ahead);
+        for (at, operation) in std::mem::take(&mut self.log) {
+            if folded_at < at {
+                self.state.catch_up(at);
+                self.execute(&operation, at);
+            }
+            self.log.push((at, operation));
+        }
+        self.state.catch_up(Timestamp::MAX);
     }
 
     /// As the store does it: what is brought in from an extent changes the blob's shape, so the
@@ -103,7 +140,14 @@ impl World {
     fn fetch(&self, missing: &Missing) -> Vec<u8> {
         let range = missing.range;
         match &missing.source {
-            Source::Base => self.base[range.start as usize..range.end as usize].to_vec(),
+            Source::Base => {
+                // What is played over a base that is ahead may look behind its end.
+                let mut bytes = vec![0; range.len() as usize];
+                let held = &self.base[(range.start as usize).min(self.base.len())..];
+                let held = &held[..bytes.len().min(held.len())];
+                bytes[..held.len()].copy_from_slice(held);
+                bytes
+            }
             Source::Extent { lease, skip } => {
                 let bytes = &self.extents[&lease.extent()];
                 bytes[*skip as usize..*skip as usize + range.len() as usize].to_vec()
@@ -133,22 +177,27 @@ impl World {
         assert_eq!(differs, None, "first wrong byte at {when}");
     }
 
-    fn fold_begin(&mut self) {
+    fn fold_begin(&mut self, part_len: u64) {
         if self.folding.is_none() && self.readers.is_empty() {
             self.readers.push(at(self.clock));
-            self.folding = self.state.capture(at(self.clock));
+            self.part_len = part_len;
+            self.folding = self.state.capture_some(at(self.clock), part_len);
             if self.folding.is_none() {
                 self.readers.clear();
             }
         }
     }
 
-    fn fold_end(&mut self) {
+    /// What a fold has taken is in the base; then it takes the next part, if there is one.
+    fn fold_on(&mut self) {
         let Some(captured) = self.folding.take() else { return };
+        assert!(captured.part.is_none() || captured.cut.is_none() && captured.holes.is_empty());
         if let Some(len) = captured.cut {
             self.base.truncate(len as usize);
         }
-        self.base.resize(captured.attributes.size as usize, 0);
+        if captured.part.is_none() {
+            self.base.resize(captured.attributes.size as usize, 0);
+        }
         for hole in &captured.holes {
             self.base[hole.start as usize..hole.end as usize].fill(0);
         }
@@ -165,9 +214,23 @@ impl World {
             self.base[*offset as usize..end].copy_from_slice(&bytes);
         }
         self.state.settle(&captured);
+        if let Some(below) = captured.part {
+            self.known.ahead = Some(Ahead { below, at: captured.at });
+            self.folding = self.state.capture_some(captured.at, self.part_len);
+            assert!(self.folding.is_some(), "there is a last part");
+            return;
+        }
+        let (attributes, folded_at) = (captured.attributes, captured.at);
+        self.known = Known { attributes, folded_at, ahead: None };
         self.readers.remove(0);
         let readers = self.readers.clone();
         self.state.collect(Readers::new(&readers), Timestamp::MAX);
+    }
+
+    fn fold_end(&mut self) {
+        while self.folding.is_some() {
+            self.fold_on();
+        }
     }
 }
 
@@ -182,9 +245,11 @@ enum Step {
     Add { offset: usize },
     ReaderBegins,
     ReaderEnds { which: usize },
-    FoldBegins,
+    FoldBegins { part_len: u64 },
+    FoldGoesOn,
     FoldEnds,
     Forget,
+    Restarts,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -202,9 +267,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => place.prop_map(|offset| Step::Add { offset }),
         2 => Just(Step::ReaderBegins),
         2 => (0..4usize).prop_map(|which| Step::ReaderEnds { which }),
-        2 => Just(Step::FoldBegins),
-        2 => Just(Step::FoldEnds),
+        2 => prop_oneof![Just(u64::MAX), 1..40_000u64]
+            .prop_map(|part_len| Step::FoldBegins { part_len }),
+        2 => Just(Step::FoldGoesOn),
+        1 => Just(Step::FoldEnds),
         1 => Just(Step::Forget),
+        1 => Just(Step::Restarts),
     ];
     prop::collection::vec(step, 1..60)
 }
@@ -247,7 +315,7 @@ fn run(world: &mut World, step: Step) {
         }
         Step::Add { offset } => {
             content.resize(content.len().max(offset + 8), 0);
-            let transform = Transform::add(Number::U64(0x0101_0101));
+            let transform = Transform::add(Number::U64(0x8181_8181_8181_8181));
             let value = transform.apply(&mut content[offset..]);
             let offset = offset as u64;
             let outcome = world.apply(Operation::Apply { offset, transform }, Some(content));
@@ -263,11 +331,36 @@ fn run(world: &mut World, step: Step) {
                 world.state.collect_chunk(Readers::new(&readers));
             }
         }
-        Step::FoldBegins => world.fold_begin(),
+        Step::FoldBegins { part_len } => world.fold_begin(part_len),
+        Step::FoldGoesOn => world.fold_on(),
         Step::FoldEnds => world.fold_end(),
         Step::Forget => world.state.forget_clean(),
+        Step::Restarts => world.restart(),
         Step::ReaderBegins => {}
     }
+}
+
+/// Steps on a blob that was written from end to end before, so that folds have much to take.
+fn small_steps() -> impl Strategy<Value = Vec<Step>> {
+    let place = || 0..150_000usize;
+    let step = prop_oneof![
+        6 => (place(), 1..9_000usize, any::<u8>()).prop_map(|(offset, len, seed)| {
+            Step::Write { offset, len, seed: seed % 80 * 3 + 1 } // By value.
+        }),
+        4 => place().prop_map(|offset| Step::Add { offset }),
+        4 => (1..9usize, 0..16usize).prop_map(|(block, inside)| {
+            Step::Add { offset: block * BLOCK_SIZE as usize - 12 + inside } // Near its end.
+        }),
+        2 => (1_000..40_000u64).prop_map(|part_len| Step::FoldBegins { part_len }),
+        4 => Just(Step::FoldGoesOn),
+        1 => Just(Step::FoldEnds),
+        1 => Just(Step::Forget),
+        1 => Just(Step::ReaderBegins),
+        2 => (0..4usize).prop_map(|which| Step::ReaderEnds { which }),
+        1 => Just(Step::Restarts),
+        1 => place().prop_map(|len| Step::Truncate { len }),
+    ];
+    prop::collection::vec(step, 1..80)
 }
 
 proptest! {
@@ -276,22 +369,37 @@ proptest! {
     #[test]
     fn every_reader_sees_its_version_whatever_is_written_and_folded(steps in steps()) {
         let mut world = World::new();
-        for step in steps {
-            run(&mut world, step);
-            world.check(Timestamp::MAX);
-            for reader in world.readers.clone() {
-                world.check(reader);
-            }
-        }
-        world.fold_end();
-        world.readers.clear();
-        world.state.collect(Readers::NONE, Timestamp::MAX);
-        world.fold_begin();
-        world.fold_end();
-        prop_assert!(!world.state.is_dirty());
-        prop_assert!(!world.state.has_older());
-        prop_assert_eq!(world.base.clone(), world.newest().unwrap_or_default());
+        every_reader_sees_its_version(&mut world, steps);
     }
+
+    #[test]
+    fn parts_of_a_fold_are_of_one_moment_in_the_end_also_when_the_log_is_played_over_some(
+        steps in small_steps()
+    ) {
+        let mut world = World::new();
+        run(&mut world, Step::Write { offset: 0, len: 160_000, seed: 1 });
+        run(&mut world, Step::FoldBegins { part_len: u64::MAX });
+        run(&mut world, Step::FoldEnds);
+        every_reader_sees_its_version(&mut world, steps);
+    }
+}
+
+fn every_reader_sees_its_version(world: &mut World, steps: Vec<Step>) {
+    for step in steps {
+        run(world, step);
+        world.check(Timestamp::MAX);
+        for reader in world.readers.clone() {
+            world.check(reader);
+        }
+    }
+    world.fold_end();
+    world.readers.clear();
+    world.state.collect(Readers::NONE, Timestamp::MAX);
+    world.fold_begin(u64::MAX);
+    world.fold_end();
+    assert!(!world.state.is_dirty());
+    assert!(!world.state.has_older());
+    assert_eq!(world.base, world.newest().unwrap_or_default());
 }
 
 #[test]
@@ -325,12 +433,12 @@ fn after_a_fold_nobody_looks_for_holes_in_the_base() {
         content.extend_from_slice(&bytes);
         world.apply(write, Some(content));
         if place == 2 {
-            world.fold_begin();
+            world.fold_begin(u64::MAX);
             world.fold_end();
             assert!(world.state.is_resident(ByteRange { start: 0, end: 4_008 }));
         }
     }
-    world.fold_begin();
+    world.fold_begin(u64::MAX);
     world.fold_end();
     assert!(world.state.is_resident(ByteRange { start: 0, end: 9_008 }));
     world.check(Timestamp::MAX);
@@ -364,7 +472,7 @@ fn validation_sees_what_was_folded_since_though_no_byte_of_it_is_in_memory() {
     world.apply(Operation::Write { offset: 0, payload }, Some(bytes.clone()));
     let newest = |world: &World| world.state.newest_overlapping(ByteRange::ALL, false);
     let fold = |world: &mut World| {
-        world.fold_begin();
+        world.fold_begin(u64::MAX);
         world.fold_end();
         assert!(!world.state.is_dirty());
     };

@@ -21,6 +21,12 @@ const ENTRY_BYTES: u64 = 128;
 pub struct Fold {
     at: Timestamp,
     cells: std::vec::IntoIter<Arc<BlobCell>>,
+    /// The blob of which some parts are in the base, and more are to come.
+    in_parts: Option<Arc<BlobCell>>,
+    /// Bytes that a part of a blob has at least.
+    part_len: u64,
+    /// When what is not folded takes more memory, parts that are leave it.
+    memory: usize,
     /// The moment that blobs are folded up to now: a kept one that lies below, or `at`.
     to: Timestamp,
     /// Kept moments that it stops at after that, the last one first.
@@ -36,16 +42,32 @@ impl Fold {
         self.kept = extents;
     }
 
+    /// Blobs that are kept whole come in parts of about `part_len` bytes, if they have more. What
+    /// is folded of them leaves memory while all that is not folded takes more than `memory` bytes.
+    pub fn take_parts(&mut self, part_len: u64, memory: usize) {
+        (self.part_len, self.memory) = (part_len, memory);
+    }
+
     /// It folds everything up to each of these moments, oldest first, before it goes on: those that
     /// are kept and that no fold has passed. They must be in use by readers until it has ended.
     pub fn stop_at(&mut self, moments: &[Timestamp]) {
         debug_assert!(moments.is_sorted_by(|left, right| left < right), "oldest first");
         let mut stops: Vec<Timestamp> =
             moments.iter().copied().filter(|moment| *moment < self.at).collect();
+        if !stops.is_empty() {
+            self.part_len = u64::MAX; // Of a blob in parts nobody could tell what it was at each.
+        }
         stops.push(self.at);
         stops.reverse();
         self.to = stops.pop().expect("it stops at its own moment");
         self.stops = stops;
+    }
+}
+
+impl Fold {
+    /// Whether all blobs are in the base up to the moment that it folds up to now.
+    fn is_done(&self) -> bool {
+        self.cells.len() == 0 && self.in_parts.is_none()
     }
 }
 
@@ -61,7 +83,8 @@ impl Store {
     pub fn begin_fold(&self, at: Timestamp, dead: Vec<ExtentRef>) -> Fold {
         self.disk.balance_reserve();
         let (cells, stops) = (self.cells_to_fold(), Vec::new());
-        Fold { at, cells, to: at, stops, dead, kept: BTreeSet::new() }
+        let (in_parts, part_len, memory, kept) = (None, u64::MAX, usize::MAX, BTreeSet::new());
+        Fold { at, cells, in_parts, part_len, memory, to: at, stops, dead, kept }
     }
 
     fn cells_to_fold(&self) -> std::vec::IntoIter<Arc<BlobCell>> {
@@ -89,11 +112,12 @@ impl Store {
         let mut changes = Vec::new();
         let mut bytes = 0;
         while bytes < STEP_BYTES {
-            let Some(cell) = fold.cells.next() else { break };
-            if !is_alive(cell.name().keyspace) {
+            let Some(cell) = fold.in_parts.take().or_else(|| fold.cells.next()) else { break };
+            if !is_alive(cell.name().keyspace) || cell.is_forgotten() {
                 continue;
             }
-            let Some(mut captured) = cell.lock().capture(fold.to) else { continue };
+            let captured = cell.lock().capture_some(fold.to, fold.part_len);
+            let Some(mut captured) = captured else { continue };
             let pieces = std::mem::take(&mut captured.pieces);
             let holes = captured.holes.clone();
             bytes += ENTRY_BYTES + pieces.iter().map(|(_, piece)| cost(piece)).sum::<u64>();
@@ -106,8 +130,14 @@ impl Store {
                 cut: captured.cut,
                 holes,
                 pieces,
+                part: captured.part,
             });
-            taken.push((cell, captured));
+            let is_part = captured.part.is_some();
+            taken.push((Arc::clone(&cell), captured));
+            if is_part {
+                fold.in_parts = Some(cell);
+                break;
+            }
         }
         if !changes.is_empty() {
             // What is let go of meanwhile must not come back.
@@ -118,16 +148,22 @@ impl Store {
         }
         for (cell, captured) in &taken {
             let mut state = cell.lock();
-            self.recent.change(cell, &mut state, |state| state.settle(captured));
+            let is_much = self.recent.dirty_memory() > fold.memory;
+            self.recent.change(cell, &mut state, |state| {
+                state.settle(captured);
+                if is_much && captured.part.is_some() {
+                    state.forget_clean_in(captured.range());
+                }
+            });
         }
-        if fold.cells.len() == 0
+        if fold.is_done()
             && let Some(next) = fold.stops.pop()
         {
             fold.to = next;
             fold.cells = self.cells_to_fold();
             return Ok(true);
         }
-        Ok(fold.cells.len() > 0)
+        Ok(!fold.is_done())
     }
 
     /// Does `work`, of several steps, between two steps of a fold: none takes a blob from memory,
@@ -146,7 +182,7 @@ impl Store {
     pub fn end_fold(&self, fold: Fold, sequence: u64) -> Result<()> {
         // The log is all that has them.
         assert!(
-            fold.cells.len() == 0 && fold.stops.is_empty(),
+            fold.is_done() && fold.stops.is_empty(),
             "blobs are not folded, and the log below is let go of"
         );
         let checkpoint = Checkpoint { sequence, timestamp: fold.at };

@@ -170,7 +170,7 @@ impl Store {
 /// The state of a blob of which the base says this.
 fn loaded(blob: &BlobBase) -> BlobState {
     let attributes = Attributes { exists: blob.exists, size: blob.size, version: blob.version };
-    let mut state = BlobState::new(attributes, blob.folded_at);
+    let mut state = BlobState::new(attributes, blob.folded_at).with_ahead(blob.ahead);
     if let Some(content) = &blob.content {
         state.fill_small(content);
     }

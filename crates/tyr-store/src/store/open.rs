@@ -18,7 +18,7 @@ use crate::extents::{ExtentOptions, Extents};
 use crate::index::Index;
 use crate::index::fjall::FjallIndex;
 use crate::log::{self, Entry, Log, LogOptions, ReplayMode, Replayed, TornTail};
-use crate::recent::{Readers, Recent};
+use crate::recent::{BlobCell, Readers, Recent};
 
 /// The folder of the index within a store.
 const INDEX_FOLDER: &str = "index";
@@ -262,6 +262,9 @@ impl Store {
             self.play(&transaction, at, &known, Readers::new(&kept))
         };
         let replayed = log::replay(&*self.disk, self.base.log_start(), mode, &mut play);
+        for cell in self.recent.dirty_cells() {
+            self.catch_up(&cell, Timestamp::MAX);
+        }
         // What is committed now is none of what was kept.
         let clock = clock.max(self.base.kept_to());
         let left_out = intact.lost.map(|extent| TornTail {
@@ -299,11 +302,17 @@ impl Store {
             if cell.lock().folded_at() >= at {
                 continue;
             }
+            self.catch_up(&cell, at);
             let one =
                 Transaction { id: transaction.id, blobs: vec![entry.clone()], reads: Vec::new() };
             self.apply(&one, &[cell], at, |_| readers)?;
         }
         Ok(())
+    }
+
+    /// The log has come to `at`: what it brought of a blob where the base was ahead goes.
+    fn catch_up(&self, cell: &Arc<BlobCell>, at: Timestamp) {
+        self.recent.change(cell, &mut cell.lock(), |state| state.catch_up(at));
     }
 
     /// The extents of the records that may not have been synced, with the records' sequences.

@@ -133,6 +133,7 @@ fn configurations() -> Vec<(&'static str, KeyspaceConfig)> {
 
 fn open(folder: &tempfile::TempDir) -> Tyr {
     let options = Tyr::options().cache_bytes(8 << 20).fold_log_bytes(96 << 10);
+    let options = options.fold_step_bytes(16 << 10);
     options.open_blocking(folder.path()).unwrap()
 }
 

@@ -12,7 +12,7 @@ use crate::base::fold::Fold;
 use crate::base::key::SegmentKeys;
 use crate::base::record::BlobEntry;
 use crate::base::segments::{BLOCK_SIZE, covered};
-use crate::base::types::{BlobChange, PieceData};
+use crate::base::types::{BlobBase, BlobChange, PieceData};
 use crate::index::Table;
 use crate::pages::PAGE_LEN;
 
@@ -36,7 +36,8 @@ impl Fold<'_> {
         let then = match base.held_entry(at, blob)? {
             Some(then) => then,
             None if old.blob.version <= at => {
-                let then = BlobEntry { stored: 0, ..old.clone() };
+                let blob_then = BlobBase { ahead: None, ..old.blob.clone() };
+                let then = BlobEntry { blob: blob_then, stored: 0 };
                 self.hold_entry(at, blob, &then);
                 then
             }

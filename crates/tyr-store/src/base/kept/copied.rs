@@ -33,7 +33,8 @@ pub struct CopiedVersion {
 /// The entry of a blob of which it is not known what it was.
 fn unknown(at: Timestamp) -> BlobEntry {
     let (exists, size, content) = (true, 0, None);
-    let blob = BlobBase { exists, size, version: Timestamp::MAX, folded_at: at, content };
+    let (version, ahead) = (Timestamp::MAX, None);
+    let blob = BlobBase { exists, size, version, folded_at: at, content, ahead };
     BlobEntry { blob, stored: 0 }
 }
 
@@ -122,7 +123,8 @@ impl Fold<'_> {
         let is_small = *size <= CONTENT_LEN_MAX;
         let content = is_small.then(|| joined(*size, pieces));
         let (exists, size) = (true, *size);
-        let entry = BlobBase { exists, size, version: *version, folded_at: *at, content };
+        let (version, folded_at, ahead) = (*version, *at, None);
+        let entry = BlobBase { exists, size, version, folded_at, content, ahead };
         self.hold_entry(*at, blob, &BlobEntry { blob: entry, stored: 0 });
         if is_small {
             return Ok(());
