@@ -108,6 +108,12 @@ impl BlobState {
         None
     }
 
+    /// A part may be in the base or not: the next fold takes all of the blob in one go.
+    pub fn leave_parts(&mut self) {
+        let ahead = Ahead { below: 0, at: Timestamp::ZERO };
+        self.begun = Some(Box::new(Begun { ahead, is_caught_up: true }));
+    }
+
     fn is_dirty_at(&self, byte: u64, at: Timestamp) -> bool {
         let inside = (byte % BLOCK_SIZE) as u32;
         let mut runs = self.block(byte / BLOCK_SIZE).into_iter().flat_map(|block| {

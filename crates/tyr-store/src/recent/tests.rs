@@ -403,6 +403,27 @@ fn every_reader_sees_its_version(world: &mut World, steps: Vec<Step>) {
 }
 
 #[test]
+fn after_a_part_that_may_have_failed_a_blob_comes_whole() {
+    let mut world = World::new();
+    let write = |world: &mut World, seed: u8| {
+        run(world, Step::Write { offset: 0, len: 150_000, seed });
+        run(world, Step::FoldBegins { part_len: u64::MAX });
+        run(world, Step::FoldEnds);
+        for place in 0..9 {
+            run(world, Step::Write { offset: place * BLOCK_SIZE as usize, len: 4096, seed: 1 });
+        }
+    };
+    write(&mut world, 1);
+    let part = |world: &mut World| world.state.capture_some(at(world.clock), 8192).unwrap().part;
+    assert_eq!(part(&mut world), Some(2 * BLOCK_SIZE));
+    world.state.leave_parts();
+    assert_eq!(part(&mut world), None);
+    // Once it has come whole, it comes in parts again.
+    write(&mut world, 4);
+    assert_eq!(part(&mut world), Some(2 * BLOCK_SIZE));
+}
+
+#[test]
 fn a_hot_counter_stays_one_run_and_keeps_one_old_value_per_reader() {
     let mut world = World::new();
     for round in 0..1000u64 {

@@ -141,7 +141,10 @@ impl Store {
         }
         if !changes.is_empty() {
             // What is let go of meanwhile must not come back.
-            let folded = self.base.fold_those(changes, |place| !taken[place].0.is_forgotten())?;
+            let folded = self.base.fold_those(changes, |place| !taken[place].0.is_forgotten());
+            let folded = folded.inspect_err(|_| {
+                fold.in_parts.take().into_iter().for_each(|cell| cell.lock().leave_parts());
+            })?;
             assert_eq!(folded.len(), taken.len(), "an answer for each blob, in their order");
             let mut folded = folded.into_iter();
             taken.retain(|_| folded.next().unwrap_or(false));
