@@ -96,20 +96,22 @@ impl Commit {
 
     /// Whether a read here may show where a blob ends by a transaction that is applied and not
     /// stable (R2), and writes none of the bytes that are read: one that made the blob longer over
-    /// a gap, which is a hole since. Size or existence has last changed at `reshaped`. What appends
-    /// leaves no gap.
-    pub(crate) fn may_show_growth(&self, blob: &BlobName, reshaped: Timestamp) -> bool {
-        self.in_flight.claims(blob).iter().any(|claim| {
-            let record = &self.records[claim.slot];
-            let is_unstable = record.unstable.contains(&claim.authority);
-            let is_applied = matches!(record.state, State::Applied(at) if at <= reshaped);
-            if !is_applied || !is_unstable || !claim.footprint.is_attributes {
-                return false;
-            }
-            let of_blob = record.transaction.blobs.iter().filter(|entry| entry.blob == *blob);
+    /// a gap, which is a hole since. What appends leaves no gap. When size or existence has last
+    /// changed is asked only where there is such a transaction.
+    pub(crate) fn may_show_growth(
+        &self,
+        blob: &BlobName,
+        reshaped: impl FnOnce() -> Timestamp,
+    ) -> bool {
+        let leaves_gap = |id: TransactionId| {
+            let transaction = &self.records[self.records.slot(id).expect("it writes")].transaction;
+            let of_blob = transaction.blobs.iter().filter(|entry| entry.blob == *blob);
             let mut writes = of_blob.flat_map(|entry| &entry.operations).filter(|it| it.is_write());
             writes.any(|it| !matches!(it, Operation::Append { .. }))
-        })
+        };
+        let writers = self.writers(blob, Footprint::ATTRIBUTES).into_iter();
+        let unstable = writers.filter(|it| it.is_applied && !it.is_stable && leaves_gap(it.id));
+        unstable.map(|it| it.at).min().is_some_and(|at| at <= reshaped())
     }
 
     /// Whether something in flight here may still change this key, or one of this group, validated

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use tyr_types::{NodeId, Timestamp, Transaction};
 
+use super::supply::chunk_of_piece;
 use super::{ChunkName, Record};
 use crate::chain::{Chain, Piece};
 use crate::map::ClusterMap;
@@ -78,8 +79,7 @@ impl Aside {
         let once: BTreeMap<Timestamp, &LaidAside> = all.map(|(at, it)| (*at, it)).collect();
         once.into_iter().map(move |(at, LaidAside { transaction, chain })| {
             let is_waiting = |piece: &Piece| {
-                let size = map.chunk_size(piece.blob.keyspace);
-                let chunk = size.map(|size| (piece.blob.clone(), piece.range.start / size));
+                let chunk = chunk_of_piece(piece, map);
                 chunk.is_some_and(|chunk| self.get(&chunk, at).is_some())
             };
             let (transaction, chain) = (Arc::clone(transaction), chain.only(node, is_waiting));

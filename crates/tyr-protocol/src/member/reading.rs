@@ -119,8 +119,8 @@ impl<S: Store> Turn<'_, S> {
             }
         }
         let mut footprint = footprint(&request, chunk, &map);
-        if chunk == 0 && authority != self.member.node {
-            footprint.is_attributes |= self.may_show_growth(&request);
+        if chunk == 0 && authority != self.member.node && !footprint.is_attributes {
+            footprint.is_attributes = self.may_show_growth(&request);
         }
         let (blob, kind) = (request.blob.clone(), request.kind);
         let id = self.member.asked.add(request, self.member.now.monotonic_us);
@@ -130,7 +130,7 @@ impl<S: Store> Turn<'_, S> {
     /// Whether what is read here of a first chunk may be a hole, rather than behind the blob's end,
     /// by what is not to be shown here yet (R2): a first chunk knows where the blob ends.
     fn may_show_growth(&self, ReadRequest { blob, range, .. }: &ReadRequest) -> bool {
-        let reshaped = self.store.newest_overlapping(blob, *range, true);
+        let reshaped = || self.store.newest_overlapping(blob, *range, true);
         self.member.commit.may_show_growth(blob, reshaped)
     }
 

@@ -317,7 +317,11 @@ pub(super) fn written_at<'a>(
 ) -> impl Iterator<Item = ChunkName> + 'a {
     let hop = chain.position(node).map(|position| &chain.hops()[position]);
     let pieces = hop.into_iter().flat_map(Hop::pieces).filter(|piece| piece.is_written);
-    pieces.filter_map(|Piece { blob, range, .. }| {
-        Some((blob.clone(), range.start / map.chunk_size(blob.keyspace)?))
-    })
+    pieces.filter_map(|piece| chunk_of_piece(piece, map))
+}
+
+/// The chunk that a piece of a chain is of.
+pub(super) fn chunk_of_piece(piece: &Piece, map: &ClusterMap) -> Option<ChunkName> {
+    let Piece { blob, range, .. } = piece;
+    Some((blob.clone(), range.start / map.chunk_size(blob.keyspace)?))
 }

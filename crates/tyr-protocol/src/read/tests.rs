@@ -255,12 +255,12 @@ fn a_replica_may_show_where_a_blob_ends_by_what_is_not_stable() {
         let mut node = Node::of_three(1);
         let (at, blob) = (time(20, 2), blob());
         node.validate_one(1, operation, time(10, 0));
-        assert!(!node.commit.may_show_growth(&blob, time(30, 0)), "it is not applied");
+        assert!(!node.commit.may_show_growth(&blob, || time(30, 0)), "it is not applied");
         node.commit_at(1, at);
-        assert_eq!(node.commit.may_show_growth(&blob, at), may_show);
-        assert!(!node.commit.may_show_growth(&blob, at.previous()), "it left the end as it was");
+        assert_eq!(node.commit.may_show_growth(&blob, || at), may_show);
+        assert!(!node.commit.may_show_growth(&blob, || at.previous()), "it left the end as it was");
         node.stable(1);
-        assert!(!node.commit.may_show_growth(&blob, at));
+        assert!(!node.commit.may_show_growth(&blob, || at));
     }
 }
 
