@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
+use tyr_store::recent::block::BLOCK_SIZE;
 use tyr_types::{Error, Result, limits};
 
 /// The smallest cache: below that a few large transactions would hold each other up.
 const CACHE_BYTES_MIN: u64 = 8 << 20;
-
-/// The smallest step of a fold: a block of a blob.
-const FOLD_STEP_BYTES_MIN: u64 = 16 << 10;
 
 /// How a store is opened. The defaults suit a laptop as well as a server.
 #[derive(Clone, Debug)]
@@ -56,9 +54,9 @@ impl Options {
                 self.cache_bytes
             )));
         }
-        if self.fold_step_bytes < FOLD_STEP_BYTES_MIN {
+        if self.fold_step_bytes < BLOCK_SIZE {
             return Err(Error::invalid(format!(
-                "a step of a fold takes at least 16 KiB ({FOLD_STEP_BYTES_MIN} bytes) of a blob, \
+                "a step of a fold takes at least 16 KiB ({BLOCK_SIZE} bytes) of a blob, \
                  not {}",
                 self.fold_step_bytes
             )));

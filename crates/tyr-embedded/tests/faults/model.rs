@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tyr_embedded::{EmbeddedStore, Held, KeyspaceEntry};
 use tyr_runtime::ticket::Ticket;
 use tyr_store::disk::simulated::chance::Chance;
+use tyr_store::recent::block::BLOCK_SIZE;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, Durability, Key, KeyspaceConfig, KeyspaceName,
     Number, Operation, Payload, Result, Scan, ScanEntry, Timestamp, Transaction, Transform,
@@ -27,9 +28,6 @@ const COUNT: Place = (0, "count");
 /// The blob that is overwritten here and there, and how long it is.
 const TABLE: Place = (0, "table");
 const TABLE_LEN: u64 = 120_000;
-
-/// Bytes of a block, at whose end a part of a fold may end.
-const BLOCK_LEN: u64 = 16 << 10;
 
 /// A blob: which keyspace, which key.
 type Place = (usize, &'static str);
@@ -242,7 +240,7 @@ fn steps(number: u64, chance: &mut Chance) -> Vec<(Place, Step)> {
     let large = ["large/0", "large/1", "large/2"];
     let mut steps = vec![(COUNT, Step::Append(number.to_le_bytes().to_vec()))];
     steps.push(((0, "sum"), Step::Add(8 * chance.below(3), number)));
-    steps.extend(table_steps(number, chance).map(|step| (TABLE, step)));
+    steps.extend(table_steps(number, chance).into_iter().map(|step| (TABLE, step)));
     if chance.one_in(3) {
         let (offset, len) = (chance.below(40_000), chance.below(4000));
         steps.push(((0, "scratch"), Step::Write(offset, bytes(chance, len))));
@@ -275,16 +273,16 @@ fn steps(number: u64, chance: &mut Chance) -> Vec<(Place, Step)> {
 
 /// Overwrites here and there, so that folds take the blob in parts; and numbers, some of which lie
 /// on both sides of where a part may end.
-fn table_steps(number: u64, chance: &mut Chance) -> impl Iterator<Item = Step> + use<> {
+fn table_steps(number: u64, chance: &mut Chance) -> Vec<Step> {
     let mut steps = Vec::new();
     if number == 1 {
         steps.push(Step::Write(0, bytes(chance, TABLE_LEN)));
     } else if chance.one_in(2) {
         steps.push(Step::Write(chance.below(TABLE_LEN - 4_000), bytes(chance, 3_000)));
     }
-    let block = 1 + chance.below(TABLE_LEN / BLOCK_LEN);
-    steps.push(Step::Add(block * BLOCK_LEN - 12 + chance.below(16), chance.any()));
-    steps.into_iter()
+    let block = 1 + chance.below(TABLE_LEN / BLOCK_SIZE);
+    steps.push(Step::Add(block * BLOCK_SIZE - 12 + chance.below(16), chance.any()));
+    steps
 }
 
 fn bytes(chance: &mut Chance, len: u64) -> Vec<u8> {

@@ -178,13 +178,10 @@ impl<'a> Fold<'a> {
             Some(_) | None => (0, None),
         };
         let BlobChange { blob, size, version, folded_at, holes, pieces, .. } = change;
-        let mut draft = Draft::new(self.base, &blob, stored_end, is_compressed);
-        draft.writes_pages = self.writes_pages;
-        draft.show(shown);
+        let mut draft = self.draft(&blob, stored_end, is_compressed, shown);
         let stored = old.as_ref().map_or(0, |old| old.stored);
-        let (exists, content_after, ahead) = (true, None, None);
-        let mut after =
-            BlobBase { exists, size, version, folded_at, content: content_after, ahead };
+        let (exists, ahead) = (true, None);
+        let mut after = BlobBase { exists, size, version, folded_at, content: None, ahead };
         let stored_change = if size <= CONTENT_LEN_MAX {
             after.content =
                 Some(self.small(&blob, content, kept.min(stored_end), size, &holes, &pieces)?);
@@ -208,6 +205,23 @@ impl<'a> Fold<'a> {
         Ok(())
     }
 
+    /// A draft of a blob that something is written to.
+    fn draft<'b>(
+        &self,
+        blob: &'b BlobName,
+        stored_end: u64,
+        is_compressed: bool,
+        shown: Shown,
+    ) -> Draft<'b>
+    where
+        'a: 'b,
+    {
+        let mut draft = Draft::new(self.base, blob, stored_end, is_compressed);
+        draft.writes_pages = self.writes_pages;
+        draft.show(shown);
+        draft
+    }
+
     /// Changes the part of a blob that ends at `below`. All else that is said of the blob stays as
     /// it was before the fold, but for how far that is.
     fn change_part(
@@ -229,9 +243,7 @@ impl<'a> Fold<'a> {
         change.size = below;
         check(&mut change)?;
         let BlobChange { blob, folded_at, pieces, .. } = change;
-        let mut draft = Draft::new(self.base, &blob, old.blob.size, is_compressed);
-        draft.writes_pages = self.writes_pages;
-        draft.show(shown);
+        let mut draft = self.draft(&blob, old.blob.size, is_compressed, shown);
         draft.put(pieces)?;
         self.has_new_extents |= draft.has_new_extents;
         let stored_change = draft.finish(&mut self.changes)?;

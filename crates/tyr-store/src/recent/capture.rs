@@ -103,8 +103,7 @@ impl BlobState {
     fn capture_newest(&self, captured: &mut Captured) {
         let (at, taken) = (captured.at, captured.range());
         for (number, _, _, block) in self.blocks_in(taken) {
-            let is_taken = |version, is_dirty| is_dirty && version <= at;
-            for run in block.runs().filter(|run| is_taken(run.version, run.is_dirty)) {
+            for run in block.runs().filter(|run| run.is_dirty_at(at)) {
                 let offset = number * BLOCK_SIZE + u64::from(run.start);
                 let bytes = Bytes::copy_from_slice(block.bytes(run.start, run.end));
                 captured.pieces.push((offset, PieceData::Bytes(bytes)));

@@ -73,11 +73,15 @@ impl BlobState {
     /// Where the part ends that begins at `from` and has about `budget` bytes; `None` when the rest
     /// comes whole.
     pub(super) fn part_end(&self, at: Timestamp, from: u64, budget: u64) -> Option<u64> {
+        // Nodes take no parts, and most blobs are too short: that is looked at before all else.
+        if self.base_size.saturating_sub(from) <= budget {
+            return None;
+        }
         let is_of_other = self.begun.as_ref().is_some_and(|begun| begun.ahead.at != at);
         let is_by_value = self.cuts.iter().all(|cut| cut.at > at)
             && self.pieces.values().all(|piece| piece.version > at)
             && self.older.at(at).all(|old| matches!(old.content, OldContent::Bytes(_)));
-        if budget == u64::MAX || is_of_other || !is_by_value {
+        if is_of_other || !is_by_value {
             return None;
         }
         let mut older: Vec<ByteRange> = self
@@ -95,7 +99,7 @@ impl BlobState {
         let first = self.blocks.partition_point(|(number, _)| (number + 1) * BLOCK_SIZE <= from);
         let mut bytes = 0;
         for (number, block) in &self.blocks[first..] {
-            let taken = block.runs().filter(|run| run.is_dirty && run.version <= at);
+            let taken = block.runs().filter(|run| run.is_dirty_at(at));
             bytes += taken.map(|run| u64::from(run.end - run.start)).sum::<u64>();
             let end = (number + 1) * BLOCK_SIZE;
             if end >= self.base_size {
@@ -116,10 +120,9 @@ impl BlobState {
 
     fn is_dirty_at(&self, byte: u64, at: Timestamp) -> bool {
         let inside = (byte % BLOCK_SIZE) as u32;
-        let mut runs = self.block(byte / BLOCK_SIZE).into_iter().flat_map(|block| {
-            block.overlapping(inside, inside + 1).map(|run| run.is_dirty && run.version <= at)
-        });
-        runs.any(|is_taken| is_taken)
+        self.block(byte / BLOCK_SIZE).is_some_and(|block| {
+            block.overlapping(inside, inside + 1).any(|run| run.is_dirty_at(at))
+        })
     }
 
     /// Takes note that the base has what a fold up to `at` took of this part.

@@ -51,6 +51,11 @@ impl Run {
         self.is_dirty == other.is_dirty && readers.take_as_one(self.version, other.version)
     }
 
+    /// Whether a fold up to `at` takes it.
+    pub fn is_dirty_at(&self, at: Timestamp) -> bool {
+        self.is_dirty && self.version <= at
+    }
+
     fn span(self) -> Span {
         debug_assert!(self.start < self.end, "a run has a byte: {self:?}");
         debug_assert!(self.end <= u32::from(u16::MAX), "its end has 16 bits: {self:?}");
