@@ -23,6 +23,10 @@ const PATIENCE: u64 = 8;
 /// Blobs of dropped keyspaces removed per tick.
 const DROPPED_PER_TICK: usize = 1000;
 
+/// Blobs that older versions are dropped of per tick: some milliseconds. It is far more than are
+/// written meanwhile.
+const COLLECTED_PER_TICK: usize = 32_768;
+
 const _: () = assert!(TICK.as_micros() < SYNC_INTERVAL_US as u128, "it looks around in time");
 
 /// What the folder remembers between ticks.
@@ -121,7 +125,8 @@ fn collect(inner: &Inner) {
         let arbiter = inner.arbiter.lock();
         (inner.snapshots.lock().timestamps().to_vec(), arbiter.machine.clock())
     };
-    inner.store.recent().collect(tyr_store::recent::Readers::new(&in_use), now);
+    let readers = tyr_store::recent::Readers::new(&in_use);
+    inner.store.recent().collect(COLLECTED_PER_TICK, readers, now);
 }
 
 /// Gives back the space of what is dead, beside the folder, until the store is closed.

@@ -4,6 +4,7 @@
 //! Must not know: how often, and how much of anybody's time it takes.
 
 use tyr_store::store::Store;
+use tyr_types::BlobName;
 
 use crate::engine::Engine;
 use crate::holdings::{Held, Shortage};
@@ -21,10 +22,6 @@ const DROPPED_MAX: usize = 1000;
 pub struct Tidying {
     /// Bytes of memory that were left when what could be forgotten was forgotten last.
     left_in_memory: usize,
-    /// How many chunks are left to be looked at in this round.
-    round_left: usize,
-    /// Older versions left of those looked at in this round.
-    versions: usize,
     /// The most older versions that a chunk had left.
     versions_most: usize,
 }
@@ -41,36 +38,22 @@ impl Tidying {
         self.versions_most
     }
 
-    /// Whether a round over all chunks with older versions is to begin.
-    pub fn begins_round(&self) -> bool {
-        self.round_left == 0
-    }
-
     /// Drops some versions that nobody reads; answers whether that was the last of a round.
     pub fn collect<H: Held>(&mut self, engine: &mut Engine<H>, shortage: Shortage) -> bool {
         let clock = engine.member().clock();
         let holdings = engine.holdings();
         holdings.floors().set_shortage(shortage);
-        let recent = holdings.store().recent();
-        if self.round_left == 0 {
-            (self.round_left, self.versions) = (recent.holding(), 0);
-        }
-        let count = self.round_left.min(COLLECT_MAX);
-        let left = recent.collect_chunks(count, |stored| holdings.readers_now(stored, clock));
-        self.versions += left.sum;
-        self.versions_most = self.versions_most.max(left.most);
-        self.round_left -= count;
-        let is_over = self.round_left == 0;
-        if is_over {
-            recent.note_versions(self.versions);
-        }
-        is_over
+        let readers = |stored: &BlobName| holdings.readers_now(stored, clock);
+        let collected = holdings.store().recent().collect_chunks(COLLECT_MAX, readers);
+        self.versions_most = self.versions_most.max(collected.most);
+        collected.is_round_over
     }
 
-    /// Forgets what was not used for longest, beyond so many bytes.
+    /// Forgets some of what was not used for longest, beyond so many bytes.
     pub fn forget(&mut self, store: &Store, bytes: usize) {
-        store.recent().shrink(bytes);
-        self.left_in_memory = store.recent().memory();
+        if store.recent().shrink(bytes) {
+            self.left_in_memory = store.recent().memory();
+        }
     }
 }
 

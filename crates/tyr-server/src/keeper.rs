@@ -22,8 +22,14 @@ use tyr_runtime::clock;
 const TICK: Duration = Duration::from_millis(50);
 
 /// After older versions were looked at the node works for others at least so many times as long: a
-/// chunk that is written all the time has very many.
+/// chunk that is written all the time has very many. When memory is short they have to go.
 const COLLECT_PAUSE: u32 = 50;
+const COLLECT_PAUSE_SHORT: u32 = 3;
+
+/// Older versions are looked at again and again for so long, while others may work in between.
+/// Long enough that a pause is not much longer than [`TICK`] makes it.
+const COLLECT_TIME: Duration = Duration::from_millis(1);
+const COLLECT_TIME_SHORT: Duration = Duration::from_millis(15);
 
 /// All chunks with older versions are looked at once in this time at most: versions linger for
 /// longer in any case.
@@ -219,29 +225,40 @@ impl Keeper {
         Ok(())
     }
 
-    /// Drops some versions that nobody reads, while nobody else is worked for.
+    /// Drops some versions that nobody reads, a few at a time, while nobody else is worked for.
     fn collect(&self, shortage: Shortage) {
-        self.driver.look(|engine| {
-            let begun = Instant::now();
-            let mut state = self.state.lock();
-            if state.tidying.begins_round() {
-                state.round_at = Some(begun + COLLECT_ROUND);
-            }
-            let is_over = state.tidying.collect(engine, shortage);
-            let now = Instant::now();
-            let paused = Some(now + (now - begun) * COLLECT_PAUSE);
-            state.collect_at = if is_over { paused.max(state.round_at) } else { paused };
-        });
+        let (time, pause) = match shortage {
+            Shortage::None => (COLLECT_TIME, COLLECT_PAUSE),
+            Shortage::Short | Shortage::Severe => (COLLECT_TIME_SHORT, COLLECT_PAUSE_SHORT),
+        };
+        let mut spent = Duration::ZERO;
+        let mut is_over = false;
+        while !is_over && spent < time {
+            self.driver.look(|engine| {
+                let begun = Instant::now();
+                let mut state = self.state.lock();
+                if self.store.recent().begins_round() {
+                    state.round_at = Some(begun + COLLECT_ROUND);
+                }
+                is_over = state.tidying.collect(engine, shortage);
+                spent += begun.elapsed();
+            });
+        }
+        self.state.lock().collect_at = Some(Instant::now() + spent * pause);
     }
 
     /// Drops versions that nobody reads, memory that nobody used, keyspaces that are gone.
     fn tidy(&self) {
         let (is_early, shortage) = {
             let state = self.state.lock();
-            let is_early = state.collect_at.is_some_and(|at| Instant::now() < at);
-            (is_early, state.tidying.shortage(&self.store, self.limits))
+            let shortage = state.tidying.shortage(&self.store, self.limits);
+            let is_before = |at: Option<Instant>| at.is_some_and(|at| Instant::now() < at);
+            // When memory is short no round waits.
+            let is_round = shortage == Shortage::None && self.store.recent().begins_round();
+            let is_early = is_before(state.collect_at) || (is_round && is_before(state.round_at));
+            (is_early, shortage)
         };
-        if !is_early || shortage != Shortage::None {
+        if !is_early {
             self.collect(shortage);
         }
         self.state.lock().tidying.forget(&self.store, self.limits.cache_bytes);

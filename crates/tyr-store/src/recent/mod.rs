@@ -10,8 +10,8 @@
 //! versions), [`piece`] (what memory has no bytes of), [`older`] (what readers still need),
 //! [`blob`] (one blob), [`apply`] (operations on it), [`chunk`] (operations on a chunk of one),
 //! [`plan`] (reading it), [`capture`] and [`parts`] (folding it), [`lease`] (who answers for an
-//! extent), and here: the table of blobs in memory. A node of a cluster keeps each chunk as a blob
-//! of its own.
+//! extent), [`collection`] and [`eviction`] (what goes), and here: the table of blobs in memory. A
+//! node of a cluster keeps each chunk as a blob of its own.
 //!
 //! It knows nothing of files, of the log, or of how timestamps come about. Locks: a shard's lock
 //! is held only to find a cell; a cell's lock only while memory is read or changed, never during
@@ -22,6 +22,8 @@ pub mod blob;
 pub mod block;
 pub mod capture;
 pub mod chunk;
+mod collection;
+mod eviction;
 #[cfg(test)]
 pub(crate) mod fixtures;
 pub mod layout;
@@ -45,10 +47,13 @@ use hashbrown::HashTable;
 use parking_lot::{Mutex, MutexGuard};
 use tyr_types::{BlobName, Key, KeyRange, KeyspaceId, Result, Timestamp};
 
+use collection::Holding;
+use eviction::Hand;
+
 pub use apply::Applying;
 pub use blob::{Attributes, BlobState};
+pub use collection::Collected;
 pub use lease::{DeadExtents, ExtentLease};
-pub use older::Left;
 pub use readers::Readers;
 
 /// Shards of the table: so many that a reader of a few hot blobs seldom finds that a writer of
@@ -110,14 +115,12 @@ pub struct Recent {
     /// Below this there may have been blobs of which nothing is known any more, neither here nor in
     /// the base.
     known_from: Mutex<Timestamp>,
-    /// Blobs that hold older versions.
-    holding: Mutex<Vec<Arc<BlobCell>>>,
+    holding: Mutex<Holding>,
     dead: Arc<DeadExtents>,
     memory: AtomicUsize,
     dirty_memory: AtomicUsize,
     versions: AtomicUsize,
-    /// The shard that the cache looks at next.
-    hand: AtomicUsize,
+    hand: Hand,
 }
 
 impl Default for Recent {
@@ -133,7 +136,7 @@ impl Default for Recent {
             memory: AtomicUsize::new(0),
             dirty_memory: AtomicUsize::new(0),
             versions: AtomicUsize::new(0),
-            hand: AtomicUsize::new(0),
+            hand: Hand::default(),
         }
     }
 }
@@ -157,11 +160,6 @@ impl Recent {
     /// Older versions held for readers, as of the last collection.
     pub fn versions(&self) -> usize {
         self.versions.load(Ordering::Relaxed)
-    }
-
-    /// How many blobs hold older versions, or did of late.
-    pub fn holding(&self) -> usize {
-        self.holding.lock().len()
     }
 
     /// From here on it is known of every blob whether it was there: by memory, by the base, or by
@@ -283,7 +281,7 @@ impl Recent {
             debug_assert!(listed.is_some(), "{}: no fold would have taken it", cell.name);
         }
         if state.has_older() && !cell.is_holding.swap(true, Ordering::Relaxed) {
-            self.holding.lock().push(Arc::clone(cell));
+            self.holding.lock().add(Arc::clone(cell));
         }
         // Books that are short by some wrap around in the end, and then nothing fits any more.
         let all = || if state.is_dirty() { self.dirty_memory() } else { self.memory() };
@@ -339,78 +337,6 @@ impl Recent {
         cells
     }
 
-    /// Drops older versions that no reader needs (V3); answers how many are left.
-    ///
-    /// `now` is the clock when `readers` were listed: those who came later read at it or above.
-    pub fn collect(&self, readers: Readers, now: Timestamp) -> usize {
-        let cells = std::mem::take(&mut *self.holding.lock());
-        let mut versions = 0;
-        let mut kept = Vec::new();
-        for cell in cells {
-            let mut state = cell.lock();
-            if cell.is_forgotten() {
-                continue;
-            }
-            let left = self.change(&cell, &mut state, |state| state.collect(readers, now));
-            versions += left;
-            if left == 0 {
-                cell.is_holding.store(false, Ordering::Relaxed);
-            }
-            drop(state);
-            if left > 0 {
-                kept.push(cell);
-            }
-        }
-        self.holding.lock().extend(kept);
-        self.versions.store(versions, Ordering::Relaxed);
-        versions
-    }
-
-    /// Forgets what has not been used for longest until at most `budget` bytes are held, or only
-    /// what cannot be forgotten is left.
-    pub fn shrink(&self, budget: usize) {
-        // Twice round: the first pass may only clear the marks of use.
-        for _ in 0..2 * SHARDS {
-            if self.memory() <= budget {
-                return;
-            }
-            let hand = self.hand.fetch_add(1, Ordering::Relaxed) % SHARDS;
-            self.shrink_shard(&mut self.shards[hand].lock());
-        }
-    }
-
-    fn shrink_shard(&self, shard: &mut Shard) {
-        let Shard { cells, evictions } = shard;
-        cells.retain(|cell| {
-            if cell.is_used.swap(false, Ordering::Relaxed) {
-                return true;
-            }
-            let Some(mut state) = cell.state.try_lock() else { return true };
-            // The table holds it, and the lists it is in; whoever else does is at work on it.
-            let is_holding = cell.is_holding.load(Ordering::Relaxed);
-            let is_gone = cell.is_gone.load(Ordering::Relaxed);
-            let at_rest =
-                1 + [state.is_dirty(), is_holding, is_gone].map(usize::from).iter().sum::<usize>();
-            if Arc::strong_count(cell) > at_rest {
-                return true;
-            }
-            debug_assert!(!cell.is_forgotten(), "{}: what is let go of is in no table", cell.name);
-            if !state.is_dirty() && !is_holding {
-                debug_assert!(!state.has_older(), "{}: a reader's version would go", cell.name);
-                if is_gone {
-                    // The base has forgotten it, or will soon: then nothing tells of it.
-                    self.know_from(state.attributes().version);
-                    self.gone.lock().remove(&cell.name);
-                }
-                self.memory.fetch_sub(state.memory(), Ordering::Relaxed);
-                *evictions += 1;
-                return false;
-            }
-            self.change(cell, &mut state, BlobState::forget_clean);
-            true
-        });
-    }
-
     /// Drops a blob that is gone.
     pub fn forget(&self, name: &BlobName) {
         let hash = self.hasher.hash_one(name);
@@ -452,7 +378,7 @@ impl Recent {
         }
         self.dirty.lock().retain(|name, _| name.keyspace != keyspace);
         self.gone.lock().retain(|name, _| name.keyspace != keyspace);
-        self.holding.lock().retain(|cell| cell.name.keyspace != keyspace);
+        self.holding.lock().forget_keyspace(keyspace);
     }
 
     fn shard(&self, hash: u64) -> &Mutex<Shard> {

@@ -4,61 +4,13 @@
 //! late only, at the front; and what a reader sees begins where its timestamp says.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
-use tyr_types::{BlobName, Timestamp};
+use tyr_types::Timestamp;
 
-use super::Recent;
 use super::blob::Attributes;
 use super::piece::Unheld;
 use super::readers::Readers;
-
-/// Older versions that were left when chunks were looked at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Left {
-    /// Of the chunk that has most.
-    pub most: usize,
-    /// Of all of them.
-    pub sum: usize,
-}
-
-impl Recent {
-    /// Drops older versions that no reader needs (V3) of at most `limit` chunks, each with its own
-    /// readers; answers what is left. The rest has its turn the next time.
-    pub fn collect_chunks<'a>(
-        &self,
-        limit: usize,
-        readers: impl Fn(&BlobName) -> Readers<'a>,
-    ) -> Left {
-        let mut all = Left::default();
-        let mut cells = {
-            let mut holding = self.holding.lock();
-            let count = holding.len().min(limit);
-            holding.drain(..count).collect::<Vec<_>>()
-        };
-        cells.retain(|cell| {
-            let readers = readers(&cell.name);
-            let mut state = cell.lock();
-            if cell.is_forgotten() {
-                return false;
-            }
-            let left = self.change(cell, &mut state, |state| state.collect_chunk(readers));
-            (all.most, all.sum) = (all.most.max(left), all.sum + left);
-            if left == 0 {
-                cell.is_holding.store(false, Ordering::Relaxed);
-            }
-            left > 0
-        });
-        self.holding.lock().extend(cells);
-        all
-    }
-
-    /// So many older versions are held for readers by all chunks.
-    pub fn note_versions(&self, count: usize) {
-        self.versions.store(count, Ordering::Relaxed);
-    }
-}
 
 /// Something that was current for a while.
 pub(super) trait Old {

@@ -161,7 +161,7 @@ impl Web {
     pub fn forget(&self) {
         for running in &self.running {
             let store = running.driver.store();
-            (0..3).for_each(|_| store.recent().shrink(0));
+            while !store.recent().shrink(0) {}
         }
     }
 
