@@ -200,10 +200,11 @@ fn missing_tools() -> Option<String> {
             .status()
             .is_ok_and(|status| status.success())
     };
-    let wanted: [(&str, &[&str], &str); 3] = [
+    let wanted: [(&str, &[&str], &str); 4] = [
         ("cargo", &["fmt", "--version"], "rustfmt: rustup component add rustfmt"),
         ("cargo", &["clippy", "--version"], "clippy: rustup component add clippy"),
         ("cc", &["--version"], "a C compiler: apt-get install gcc, or your system's like"),
+        ("c++", &["--version"], "a C++ compiler: apt-get install g++, or your system's like"),
     ];
     let missing: Vec<String> = wanted
         .iter()

@@ -9,9 +9,10 @@ use super::finding::Finding;
 use super::tree::{Tree, line_of};
 
 /// A crate and the crates of this repository that it may depend on.
-const EDGES: [(&str, &[&str]); 22] = [
+const EDGES: [(&str, &[&str]); 23] = [
     ("tyr-types", &[]),
     ("tyr-metadata", &["tyr-types"]),
+    ("tyr-class", &["tyr-types"]),
     ("tyr-protocol", &["tyr-types"]),
     ("tyr-store", &["tyr-types"]),
     ("tyr-engine", &["tyr-types", "tyr-protocol", "tyr-store"]),
@@ -87,7 +88,8 @@ const TEST_EDGES: [(&str, &str); 3] =
     [("tyr-server", "tyr-client"), ("tyr", "tyr-server"), ("tyr-log", "tyr-server")];
 
 /// Crates below tyr-runtime, where the same calls give the same results on every run.
-const PURE: [&str; 5] = ["tyr-types", "tyr-metadata", "tyr-protocol", "tyr-store", "tyr-engine"];
+const PURE: [&str; 6] =
+    ["tyr-types", "tyr-metadata", "tyr-class", "tyr-protocol", "tyr-store", "tyr-engine"];
 
 /// What an embedded store is made of: who embeds one builds no network.
 const EMBEDDED: [&str; 6] =
