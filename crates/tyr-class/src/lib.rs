@@ -1,9 +1,58 @@
-//! Object classes: named methods that run beside one blob, atomically.
+//! Object classes: named methods that run beside one blob, atomically, in Lua or in Rust.
 //!
-//! [`map`] has the keys and values that a blob can have beside its bytes, [`limits`] every bound.
+//! ```text
+//!   call ──► Class::run      a method, within limits
+//!              │  LuaClass      a script in a virtual machine
+//!              │  others        in Rust
+//!              ▼
+//!            Context            the blob, as it stands still for the call
+//!              ▼
+//!            Map                keys and values, in the bytes of a companion blob
+//! ```
+//!
+//! Who runs a call, where, and how what it wrote becomes a transaction is not said here: a node
+//! does it in place, a client in a transaction of its own, a test in memory. There is no clock,
+//! thread or file here either.
+//!
+//! Reading order: [`class`] says what a class is, [`context`] what a method sees, [`failure`] how
+//! it fails, [`call`](mod@call) how it is kept within [`limits`]; [`map`] has keys and values,
+//! [`lua`] the classes in Lua, [`testing`] a blob in memory.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//!
+//! use tyr_class::testing::MemoryContext;
+//! use tyr_class::{Limits, LuaClass};
+//!
+//! let script = br#"
+//!     return { name = "register", methods = {
+//!         set = { kind = "call", run = function(cx, blob, input)
+//!             if blob:stat() > 0 then cx:fail("AlreadyExists", "it is set") end
+//!             blob:write(0, input)
+//!         end } } }"#;
+//! let clock = Arc::new(|| Duration::ZERO);
+//! let class = LuaClass::compile(script, Limits::IN_PLACE, clock)?;
+//! let mut blob = MemoryContext::new();
+//! blob.call(&class, "set", b"one")?;
+//! let failure = blob.call(&class, "set", b"two").unwrap_err();
+//! assert_eq!(failure.text(), "it is set");
+//! # Ok::<(), tyr_types::Error>(())
+//! ```
 
+pub mod call;
+pub mod class;
+pub mod context;
+pub mod failure;
 pub mod limits;
+pub mod lua;
 pub mod map;
+pub mod testing;
 
+pub use call::call;
+pub use class::{Class, ClassInfo, MethodInfo, MethodKind};
+pub use context::{Companion, Context, LogLevel};
+pub use failure::{Failure, Limit};
 pub use limits::Limits;
+pub use lua::{Clock, LuaClass};
 pub use map::{Map, Region};
