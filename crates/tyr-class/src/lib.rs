@@ -56,3 +56,4 @@ pub use failure::{Failure, Limit};
 pub use limits::Limits;
 pub use lua::{Clock, LuaClass};
 pub use map::{Map, Region};
+pub use tyr_types::TransactionId;

@@ -13,6 +13,7 @@ use crate::cluster::status::{self, StatusArguments};
 use crate::cluster::user::{self, UserCommand};
 use crate::commands::arithmetic::{self, ApplyArguments, SwapArguments};
 use crate::commands::check::{self, CheckArguments};
+use crate::commands::class::{self, ClassCommand};
 use crate::commands::completions::{self, CompletionsArguments};
 use crate::commands::copying::{self, CopyArguments};
 use crate::commands::events::{self, EventsArguments};
@@ -134,6 +135,9 @@ pub enum Command {
     /// Service metadata: what services agree on beside their data
     #[command(subcommand)]
     Meta(MetadataCommand),
+    /// Object classes: methods that run beside blobs, in Lua
+    #[command(subcommand)]
+    Class(ClassCommand),
     /// Show how much there is of each keyspace, and how full the disks are
     Usage(UsageArguments),
     /// Verify every checksum and cross-reference of a store that nobody has open
@@ -201,6 +205,7 @@ impl Command {
             Self::Watch(arguments) => watch::run(session, &arguments),
             Self::Notify(arguments) => notify::run(session, &arguments),
             Self::Meta(command) => metadata::run(session, command),
+            Self::Class(command) => class::run(session, command),
             Self::Usage(arguments) => usage::run(session, &arguments),
             Self::Check(arguments) => check::run(session, &arguments),
             Self::Inspect(arguments) => inspect::run(session, &arguments),

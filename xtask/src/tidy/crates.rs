@@ -9,7 +9,7 @@ use super::finding::Finding;
 use super::tree::{Tree, line_of};
 
 /// A crate and the crates of this repository that it may depend on.
-const EDGES: [(&str, &[&str]); 23] = [
+const EDGES: [(&str, &[&str]); 24] = [
     ("tyr-types", &[]),
     ("tyr-metadata", &["tyr-types"]),
     ("tyr-class", &["tyr-types"]),
@@ -49,6 +49,7 @@ const EDGES: [(&str, &[&str]); 23] = [
     ("tyr", &["tyr-types", "tyr-metadata", "tyr-runtime", "tyr-embedded", "tyr-net", "tyr-client"]),
     ("tyr-telemetry", &["tyr"]),
     ("tyr-log", &["tyr"]),
+    ("tyr-object", &["tyr", "tyr-class"]),
     (
         "tyr-cli",
         &[
@@ -63,6 +64,7 @@ const EDGES: [(&str, &[&str]); 23] = [
             "tyr-server",
             "tyr-telemetry",
             "tyr-log",
+            "tyr-object",
         ],
     ),
     ("tyr-sim", &["tyr-types", "tyr-protocol", "tyr-store", "tyr-engine"]),
@@ -84,8 +86,12 @@ const EDGES: [(&str, &[&str]); 23] = [
 ];
 
 /// What only a crate's tests may depend on besides: a client is tried against nodes.
-const TEST_EDGES: [(&str, &str); 3] =
-    [("tyr-server", "tyr-client"), ("tyr", "tyr-server"), ("tyr-log", "tyr-server")];
+const TEST_EDGES: [(&str, &str); 4] = [
+    ("tyr-server", "tyr-client"),
+    ("tyr", "tyr-server"),
+    ("tyr-log", "tyr-server"),
+    ("tyr-object", "tyr-server"),
+];
 
 /// Crates below tyr-runtime, where the same calls give the same results on every run.
 const PURE: [&str; 6] =

@@ -8,6 +8,7 @@
 pub mod arithmetic;
 pub mod blob;
 pub mod check;
+pub mod class;
 pub mod completions;
 pub mod copying;
 pub mod events;

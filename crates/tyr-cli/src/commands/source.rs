@@ -23,6 +23,11 @@ pub struct SourceArguments {
 }
 
 impl SourceArguments {
+    /// The bytes of this file; of standard input where it is `-`.
+    pub fn of_file(file: PathBuf) -> Self {
+        Self { file: Some(file), value: None }
+    }
+
     /// Opens it, with a progress bar that ends with the reader.
     pub fn open(&self, session: &Session) -> Result<Watched<Box<dyn Read>>> {
         let (reader, len) = self.reader()?;

@@ -4,6 +4,7 @@
 //! libraries: what a user cannot see is not tested here.
 
 mod blobs;
+mod classes;
 mod cluster;
 mod demonstration;
 mod exit_codes;

@@ -1,0 +1,197 @@
+//! Installed classes, in the service metadata of the store.
+//!
+//! ```text
+//! classes/<name>            the record
+//! classes/<name>/<number>   the script of a version that is not retired
+//! ```
+//!
+//! Every change is one transaction, on condition that the record is what it was: who installs two
+//! versions at once gets two versions. Who may write `classes/` may install (`access/classes/`).
+
+use tyr::blocking::{Metadata, Tyr};
+use tyr::metadata::{Expected, Path, Transaction};
+use tyr::{Error, ErrorKind, Result};
+
+use crate::record::{ClassRecord, VersionRecord, fingerprint};
+
+/// Bytes of a script: all of the service metadata has 64 MiB.
+pub(crate) const SCRIPT_LEN_MAX: usize = 256 << 10;
+
+/// How often a change is tried again that met another one.
+const TRIES_MAX: usize = 64;
+
+/// Records that a listing asks for at once.
+const PAGE: usize = 1_000;
+
+/// What an installation came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installed {
+    /// The name of the class.
+    pub class: String,
+    /// The version that calls run now.
+    pub version: u32,
+    /// Whether it is new: else that script was current already.
+    pub is_new: bool,
+}
+
+/// A record as it was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub record: ClassRecord,
+    /// The revision of its last change.
+    pub changed: u64,
+}
+
+/// The classes of a store.
+#[derive(Clone, Debug)]
+pub(crate) struct Catalog {
+    metadata: Metadata,
+}
+
+impl Catalog {
+    pub fn of(store: &Tyr) -> Self {
+        Self { metadata: store.metadata() }
+    }
+
+    /// A class.
+    ///
+    /// # Errors
+    /// `NotFound`; `PermissionDenied`; `Unavailable` when the monitors do not answer.
+    pub fn find(&self, class: &str) -> Result<Found> {
+        self.look(class)?.ok_or_else(|| {
+            Error::not_found(format!(
+                "class {} is not installed; `tyr class list` shows those that are, `tyr class \
+                 install FILE` installs one",
+                class.escape_debug()
+            ))
+        })
+    }
+
+    /// All classes, by name.
+    ///
+    /// # Errors
+    /// As [`Catalog::find`].
+    pub fn list(&self) -> Result<Vec<(String, ClassRecord)>> {
+        let mut all = Vec::new();
+        let mut after: Option<String> = None;
+        loop {
+            let page = self.metadata.list("classes/", after.as_deref(), PAGE)?;
+            let Some((last, _)) = page.entries.last() else { return Ok(all) };
+            after = Some(last.as_str().to_owned());
+            for (path, entry) in &page.entries {
+                let name = path.as_str().trim_start_matches("classes/");
+                if !name.contains('/') {
+                    all.push((name.to_owned(), ClassRecord::decode(name, &entry.value)?));
+                }
+            }
+        }
+    }
+
+    /// The script of a version.
+    ///
+    /// # Errors
+    /// `NotFound` when it was retired; `Corrupt` when it is another one; as [`Catalog::find`].
+    pub fn script(&self, class: &str, version: &VersionRecord) -> Result<Vec<u8>> {
+        let number = version.number;
+        let found = self.metadata.get(&format!("classes/{class}/{number}"))?;
+        let script = found.ok_or_else(|| {
+            Error::not_found(format!("version {number} of class {class} was retired: call again"))
+        })?;
+        if fingerprint(&script.value) != version.sha256 {
+            return Err(Error::corrupt(format!(
+                "the script of version {number} of class {class} is not the one that was \
+                 installed: install it anew"
+            )));
+        }
+        Ok(script.value.to_vec())
+    }
+
+    /// Makes a script the version of a class that calls run.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when it is too long; as [`Catalog::find`].
+    pub fn install(&self, class: &str, script: &[u8]) -> Result<Installed> {
+        if script.len() > SCRIPT_LEN_MAX {
+            return Err(Error::invalid(format!(
+                "the script has {} bytes, and at most {SCRIPT_LEN_MAX} (256 KiB) can be installed: \
+                 part it into classes",
+                script.len()
+            )));
+        }
+        self.change(class, true, |record, transaction| {
+            let added = record.add(script)?;
+            let version =
+                Installed { class: class.to_owned(), version: added.number, is_new: added.is_new };
+            if !added.is_new {
+                return Ok((version, None));
+            }
+            let path = Path::new(format!("classes/{class}/{}", added.number))?;
+            Ok((version, Some(transaction.put(path, script.to_vec()))))
+        })
+    }
+
+    /// Lets a class be called in a keyspace, or not any more; answers whether that is new.
+    ///
+    /// # Errors
+    /// As [`Catalog::find`].
+    pub fn set_enabled(&self, class: &str, keyspace: &str, is_enabled: bool) -> Result<bool> {
+        self.change(class, false, |record, transaction| {
+            let is_new = match is_enabled {
+                true => record.keyspaces.insert(keyspace.to_owned()),
+                false => record.keyspaces.remove(keyspace),
+            };
+            Ok((is_new, is_new.then_some(transaction)))
+        })
+    }
+
+    /// Retires a version, and removes its script.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such version; as [`Catalog::find`].
+    pub fn retire(&self, class: &str, number: u32) -> Result<()> {
+        self.change(class, false, |record, transaction| {
+            record.retire(class, number)?;
+            let path = Path::new(format!("classes/{class}/{number}"))?;
+            Ok(((), Some(transaction.delete(path))))
+        })
+    }
+
+    /// Changes a record, again when somebody else did meanwhile. `change` answers the rest of the
+    /// transaction, or `None` when nothing is to be done.
+    fn change<T>(
+        &self,
+        class: &str,
+        may_begin: bool,
+        mut change: impl FnMut(&mut ClassRecord, Transaction) -> Result<(T, Option<Transaction>)>,
+    ) -> Result<T> {
+        let path = Path::new(format!("classes/{class}"))?;
+        for _ in 0..TRIES_MAX {
+            let found = if may_begin { self.look(class)? } else { Some(self.find(class)?) };
+            let (mut record, expected) = match found {
+                Some(found) => (found.record, Expected::Revision(found.changed)),
+                None => (ClassRecord::default(), Expected::Absent),
+            };
+            let transaction = Transaction::new().when(path.clone(), expected);
+            let (answer, transaction) = change(&mut record, transaction)?;
+            let Some(transaction) = transaction else { return Ok(answer) };
+            let written = transaction.put(path.clone(), record.encode());
+            match self.metadata.transact(written) {
+                Err(error) if error.kind() == ErrorKind::Conflict => {}
+                done => return done.map(|_| answer),
+            }
+        }
+        Err(Error::new(
+            ErrorKind::Conflict,
+            format!("class {class} is changed by others again and again: try again"),
+        ))
+    }
+
+    fn look(&self, class: &str) -> Result<Option<Found>> {
+        let entry = self.metadata.get(&format!("classes/{class}"))?;
+        let found = entry.map(|entry| {
+            let record = ClassRecord::decode(class, &entry.value)?;
+            Ok(Found { record, changed: entry.changed })
+        });
+        found.transpose()
+    }
+}

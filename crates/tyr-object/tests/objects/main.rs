@@ -1,0 +1,15 @@
+//! Objects and classes as their users see them, on a store in this process and on a cluster of
+//! three nodes.
+//!
+//! One binary, so that there is one cluster for all: each test has a keyspace of its own there, and
+//! classes by names of its own.
+
+#![allow(clippy::unwrap_used, reason = "all of this is tests")]
+
+#[path = "../../../tyr/tests/fixtures/mod.rs"]
+mod fixtures;
+
+mod calls;
+mod classes;
+mod native;
+mod place;

@@ -1,0 +1,54 @@
+//! Where a test has its objects, and what it asks of them again and again.
+
+use tyr::blocking::{Keyspace, Tyr};
+use tyr_object::blocking::Classes;
+use tyr_object::{Call, Failure, keyspace_config};
+
+use crate::fixtures::{Opened, stores};
+
+/// A store, its classes, and the keyspace in it that is this test's.
+pub struct Place {
+    pub store: Tyr,
+    pub classes: Classes,
+    pub keyspace: Keyspace,
+    /// What this test's classes are called.
+    pub class: String,
+}
+
+/// Runs the test on each kind of store.
+pub fn on_each(test: impl Fn(Place)) {
+    for kind in stores() {
+        let opened = Opened::new(kind);
+        let store = opened.tyr.clone();
+        let name = opened.name("objects");
+        let keyspace = store.create_keyspace(&name, keyspace_config()).unwrap();
+        let class = name.replace(|it: char| !it.is_ascii_alphanumeric(), "_");
+        test(Place { classes: Classes::of(&store), store, keyspace, class });
+    }
+}
+
+impl Place {
+    /// Installs a script in which `NAME` stands for the class, and enables it here.
+    pub fn install(&self, script: &str) -> u32 {
+        let done = self.classes.install(None, self.script(script).as_bytes()).unwrap();
+        assert_eq!(done.class, self.class);
+        self.classes.enable(&self.class, self.keyspace.name()).unwrap();
+        done.version
+    }
+
+    /// A script with the class's name in it.
+    pub fn script(&self, script: &str) -> String {
+        script.replace("NAME", &self.class)
+    }
+
+    /// A call of the test's class.
+    pub fn wanted(&self, method: &str, input: &str) -> Call {
+        Call::new(self.class.clone(), method, input.to_owned())
+    }
+
+    /// Calls a method; the answer as text.
+    pub fn call(&self, key: &str, method: &str, input: &str) -> Result<String, Failure> {
+        let answer = self.classes.call(&self.keyspace, key, &self.wanted(method, input))?;
+        Ok(String::from_utf8(answer.to_vec()).unwrap())
+    }
+}
