@@ -26,7 +26,9 @@ pub struct Appended {
     pub count: u32,
     /// The commit timestamp: entries of all partitions are in its order.
     pub stamp: Timestamp,
-    /// Of a strict log: the number of the first entry; the others have the numbers behind.
+    /// Of a strict log: the number of the first entry; the others have the numbers behind. `None`
+    /// in other logs, and where one transaction appended several batches to several partitions:
+    /// then readers tell it.
     pub number: Option<u64>,
 }
 
@@ -174,7 +176,13 @@ impl Appending {
         let offset = committed.offset(self.offset).ok_or_else(|| {
             Error::invalid("this is the answer of a transaction that appended nothing here")
         })?;
-        let number = match self.number.map(|number| committed.value(number)) {
+        let number = self.number.filter(|number| {
+            // The counter was added to in the order of appends, and entries of one stamp are in
+            // the order of partitions.
+            let second = OperationId { operation: 1, ..*number };
+            self.log.partitions() == 1 || committed.value(second).is_none()
+        });
+        let number = match number.map(|number| committed.value(number)) {
             Some(Some(Number::U64(behind))) => behind.checked_sub(u64::from(self.count)),
             Some(_) | None => None,
         };

@@ -95,3 +95,32 @@ fn a_position_of_a_strict_log_with_one_partition_has_its_number_found() {
         assert_eq!(all(&log).await, entries[51..]);
     });
 }
+
+#[test]
+fn batches_of_one_transaction_are_told_numbers_only_if_readers_count_them_so() {
+    on_each(|place| async move {
+        let log = strict(&place, 2).await;
+        let append = async |partitions: &[u16]| {
+            let (mut transaction, mut appendings) = (place.store.begin(), Vec::new());
+            for (partition, n) in partitions.iter().zip(0..) {
+                let batch = numbered(n, n + 2).in_partition(*partition);
+                appendings.push(log.append_in(&mut transaction, &batch).await.unwrap());
+            }
+            let committed = transaction.commit().await.unwrap();
+            let mut told = Vec::new();
+            for appending in appendings {
+                told.push(appending.finish(&committed).await.unwrap());
+            }
+            told
+        };
+        let mut told = append(&[1]).await;
+        told.extend(append(&[1, 0]).await);
+        told.extend(append(&[0]).await);
+        let entries = all(&log).await;
+        let number = |position| entries.iter().find(|it| it.position == position).unwrap().number;
+        let read: Vec<_> = told.iter().map(|it| number(it.position)).collect();
+        assert_eq!(read, [Some(0), Some(4), Some(2), Some(6)], "by partitions, not as appended");
+        assert!(told.iter().all(|it| it.number.is_none() || it.number == number(it.position)));
+        assert!(told[0].number.is_some() && told[3].number.is_some());
+    });
+}
