@@ -138,15 +138,20 @@ impl Reader {
 impl Log {
     /// Reads one lane on.
     pub(crate) async fn read_lane(&self, lane: &mut Lane) -> Result<Reached> {
-        let shared = &*self.shared;
         let at = lane.unread();
-        let requests = lane.requests(&shared.name, &shared.keyspace)?;
-        let mut answers = shared.store.read_many(&requests).await?.into_iter();
-        let (head, frames) = (answers.next().flatten(), answers.next().flatten());
-        match lane.take(&shared.name, head, frames)? {
+        match self.look_into(lane).await? {
             Reached::NoSegment | Reached::NoEntry => Err(self.explain(at).await),
             reached @ (Reached::End | Reached::More) => Ok(reached),
         }
+    }
+
+    /// Reads one lane on, whatever comes of it.
+    async fn look_into(&self, lane: &mut Lane) -> Result<Reached> {
+        let shared = &*self.shared;
+        let requests = lane.requests(&shared.name, &shared.keyspace)?;
+        let mut answers = shared.store.read_many(&requests).await?.into_iter();
+        let (head, frames) = (answers.next().flatten(), answers.next().flatten());
+        lane.take(&shared.name, head, frames)
     }
 
     /// Why there is no entry to be read at this position.
@@ -170,9 +175,29 @@ impl Log {
                 "nothing has been written at {position} of log {name}: the partition ends at {end}"
             )));
         }
+        // Somebody may have appended there since it was found empty.
+        if self.is_written(position).await? {
+            return Ok(Error::not_found(format!(
+                "nothing has been written at {position} of log {name} until just now: read again"
+            )));
+        }
         Ok(Error::invalid(format!(
             "{position} of log {name} is not where an entry begins: give a position that `append` \
              or a reader told"
         )))
+    }
+
+    /// Whether an entry begins at this position.
+    async fn is_written(&self, position: Position) -> Result<bool> {
+        let mut lane = Lane::new(position, WINDOW_MIN);
+        loop {
+            let reached = self.look_into(&mut lane).await?;
+            if lane.next_stamp().is_some() {
+                return Ok(lane.position() == position);
+            }
+            if reached != Reached::More || lane.unread() != position {
+                return Ok(false);
+            }
+        }
     }
 }

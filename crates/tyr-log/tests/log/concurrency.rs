@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tyr_log::{Batch, Entry, Log, Start};
+use tyr::ErrorKind;
+use tyr_log::{Batch, Entry, Log, Options, Start};
 
 use crate::place::{all, on_each};
 
@@ -121,5 +122,25 @@ fn who_appends_and_trims_may_be_cut_off_anywhere() {
             other.append_batch(&batch).await.unwrap();
         }
         assert!(log.tail().await.unwrap().positions()[0].segment > segment, "it goes on");
+    });
+}
+
+#[test]
+fn who_reads_where_an_entry_is_being_appended_finds_it_or_that_nothing_is_there_yet() {
+    on_each(|place| async move {
+        let options = Options { segment_bytes: Some(1 << 20), ..place.options(1) };
+        let log = Log::create(&place.store, "orders", &options).await.unwrap();
+        for n in 0..100_u64 {
+            let next = log.tail().await.unwrap().positions()[0];
+            let appending = tokio::spawn(append(log.clone(), n, 1));
+            let entry = loop {
+                match log.read(next).await {
+                    Ok(entry) => break entry,
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{error}"),
+                }
+            };
+            assert_eq!(parse(&entry), (n, 0));
+            appending.await.unwrap();
+        }
     });
 }
