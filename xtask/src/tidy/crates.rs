@@ -80,6 +80,7 @@ const EDGES: [(&str, &[&str]); 24] = [
             "tyr-control",
             "tyr-client",
             "tyr-server",
+            "tyr-log",
         ],
     ),
     ("xtask", &[]),

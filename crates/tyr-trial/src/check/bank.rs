@@ -57,6 +57,7 @@ fn balance(step: &Step) -> Option<u64> {
         | Step::Unwatch { .. }
         | Step::Keep { .. }
         | Step::Kept { .. }
-        | Step::Unkeep { .. } => None,
+        | Step::Unkeep { .. }
+        | Step::SharedLog { .. } => None,
     }
 }

@@ -86,7 +86,8 @@ pub(super) fn listing(step: &Step) -> Option<&Vec<(String, u64)>> {
         | Step::Unwatch { .. }
         | Step::Keep { .. }
         | Step::Kept { .. }
-        | Step::Unkeep { .. } => None,
+        | Step::Unkeep { .. }
+        | Step::SharedLog { .. } => None,
     }
 }
 
@@ -142,7 +143,8 @@ pub(super) fn of_the_same(step: &Step, listing: &[(String, u64)]) -> Option<Stri
         | Step::Unwatch { .. }
         | Step::Keep { .. }
         | Step::Kept { .. }
-        | Step::Unkeep { .. } => None,
+        | Step::Unkeep { .. }
+        | Step::SharedLog { .. } => None,
     }
 }
 

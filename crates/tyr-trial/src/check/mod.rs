@@ -12,6 +12,7 @@
 //!                   ├─► groups: headers are right
 //!                   ├─► watches: who watches hears of each change
 //!                   ├─► kept: what is kept stays as it was
+//!                   ├─► shared_logs: one order, each entry once, to each reader and group
 //!                   └─► refusals: only those that may be
 //! ```
 //!
@@ -29,6 +30,7 @@ pub mod porcupine;
 pub mod refusals;
 pub mod registers;
 pub mod serial;
+pub mod shared_logs;
 pub mod stamps;
 #[cfg(test)]
 mod tests;
@@ -83,6 +85,7 @@ pub fn check(events: &[Event]) -> Verdict {
             Workload::Groups => groups::check(&own),
             Workload::Watches => watches::check(&own, &watches::troubles(events)),
             Workload::Kept => kept::check(&own, kept::is_disk_filled(events)),
+            Workload::SharedLogs => shared_logs::check(&own),
         };
         let named = found.into_iter().map(|text| format!("{}: {text}", workload.name()));
         verdict.anomalies.extend(named);

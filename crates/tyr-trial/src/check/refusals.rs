@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::history::{Deed, Fate, How, Step};
+use crate::history::{Deed, Did, Fate, How, Step};
 
 /// Kinds that any operation may meet while nodes and lines fail.
 const TROUBLE: [&str; 2] = ["Unavailable", "TimedOut"];
@@ -34,26 +34,28 @@ struct May {
     existence: bool,
     /// It reads at a moment.
     too_old: bool,
+    /// It needs a log that is not sealed, or a place where an entry begins.
+    argument: bool,
 }
 
 fn may(step: &Step) -> May {
-    let (conflict, existence, too_old) = match step {
+    let (conflict, existence, too_old, argument) = match step {
         // Also a transaction reads at a moment, whose versions may be gone when nodes fail.
         Step::Swap { .. }
         | Step::List { .. }
         | Step::Part { .. }
         | Step::Read { .. }
-        | Step::Members { .. } => (true, false, true),
+        | Step::Members { .. } => (true, false, true, false),
         Step::Lock { .. }
         | Step::Fenced { .. }
         | Step::Unlock { .. }
-        | Step::Upload { how: How::Expected, .. } => (true, false, false),
+        | Step::Upload { how: How::Expected, .. } => (true, false, false, false),
         Step::Enter { .. }
         | Step::Leave { .. }
         | Step::Keep { .. }
         | Step::Kept { .. }
-        | Step::Unkeep { .. } => (false, true, false),
-        Step::Scan { .. } | Step::Look { .. } | Step::Journal { .. } => (false, false, true),
+        | Step::Unkeep { .. } => (false, true, false, false),
+        Step::Scan { .. } | Step::Look { .. } | Step::Journal { .. } => (false, false, true, false),
         Step::Append { .. }
         | Step::Write { .. }
         | Step::Add { .. }
@@ -69,9 +71,18 @@ fn may(step: &Step) -> May {
         | Step::Runs { .. }
         | Step::Watch { .. }
         | Step::Told { .. }
-        | Step::Unwatch { .. } => (false, false, false),
+        | Step::Unwatch { .. } => (false, false, false, false),
+        Step::SharedLog { did, .. } => match did {
+            Did::Batch { .. } => (false, false, false, true),
+            // What was trimmed is not there; whether it was, the check of logs looks.
+            Did::Stretch(_) => (false, true, true, false),
+            Did::At { .. } => (false, true, true, true),
+            // Consumers meet at the place where their group is.
+            Did::Taken { .. } => (true, false, true, false),
+            Did::Ack { .. } | Did::Trim { .. } | Did::Seal => (false, false, false, false),
+        },
     };
-    May { conflict, existence, too_old }
+    May { conflict, existence, too_old, argument }
 }
 
 fn is_allowed(deed: &Deed, kind: &str) -> bool {
@@ -80,6 +91,7 @@ fn is_allowed(deed: &Deed, kind: &str) -> bool {
         kind if TROUBLE.contains(&kind) => true,
         "Conflict" => any(|may| may.conflict),
         "AlreadyExists" | "NotFound" => any(|may| may.existence),
+        "InvalidArgument" => any(|may| may.argument),
         "SnapshotTooOld" => any(|may| may.too_old) || deed.operation == "snapshot",
         _ => false,
     }

@@ -120,7 +120,8 @@ fn note<'a>(
             | Step::Unwatch { .. }
             | Step::Keep { .. }
             | Step::Kept { .. }
-            | Step::Unkeep { .. },
+            | Step::Unkeep { .. }
+            | Step::SharedLog { .. },
             _,
         ) => {}
     }

@@ -78,11 +78,7 @@ pub fn lists(deeds: &[&Deed]) -> Vec<String> {
                 }
                 Step::Part { key, from, count, seen: Some(seen) } => {
                     let order = orders.get(&objects.number(key)).map_or(&[][..], Vec::as_slice);
-                    let places = *from as usize..(from + count) as usize;
-                    if deed.fate == Fate::Done && order.get(places) != Some(seen) {
-                        let text = format!("read {count} from {from} on that were not there");
-                        wrong.push(format!("{} {text} in the end", name(deed)));
-                    }
+                    wrong.extend(misread(deed, order, (*from, *count), seen));
                 }
                 Step::List { seen: None, .. }
                 | Step::Part { seen: None, .. }
@@ -114,13 +110,27 @@ pub fn lists(deeds: &[&Deed]) -> Vec<String> {
                 | Step::Unwatch { .. }
                 | Step::Keep { .. }
                 | Step::Kept { .. }
-                | Step::Unkeep { .. } => {}
+                | Step::Unkeep { .. }
+                | Step::SharedLog { .. } => {}
             }
         }
         entries.push(entry(deed, is_committed(deed, &actions, &there), actions));
     }
     wrong.extend(circles(&History { entries, orders }));
     wrong
+}
+
+/// What is wrong with so many values of a list that were read from a place on.
+fn misread(
+    deed: &Deed,
+    order: &[Value],
+    (from, count): (u64, u64),
+    seen: &[Value],
+) -> Option<String> {
+    let places = from as usize..(from + count) as usize;
+    let is_wrong = deed.fate == Fate::Done && order.get(places) != Some(seen);
+    let text = format!("read {count} from {from} on that were not there in the end");
+    is_wrong.then(|| format!("{} {text}", name(deed)))
 }
 
 /// A read of a list from a place on: all of it, or how many values there were. The second is what
@@ -175,7 +185,8 @@ fn seen_values(deed: &Deed) -> impl Iterator<Item = Value> + '_ {
             | Step::Unwatch { .. }
             | Step::Keep { .. }
             | Step::Kept { .. }
-            | Step::Unkeep { .. } => &[],
+            | Step::Unkeep { .. }
+            | Step::SharedLog { .. } => &[],
         })
         .copied()
 }
@@ -272,7 +283,8 @@ pub fn counters(deeds: &[&Deed]) -> Vec<String> {
                     | Step::Unwatch { .. }
                     | Step::Keep { .. }
                     | Step::Kept { .. }
-                    | Step::Unkeep { .. },
+                    | Step::Unkeep { .. }
+                    | Step::SharedLog { .. },
                     _,
                 ) => {}
             }

@@ -3,6 +3,7 @@
 mod groups;
 mod kept;
 mod locks;
+mod shared_logs;
 mod uploads;
 mod watches;
 

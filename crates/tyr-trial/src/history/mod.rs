@@ -5,6 +5,7 @@
 //! A process does one thing at a time; one whose outcome stays unknown does nothing more, and its
 //! client goes on as another process.
 
+mod shared_log;
 mod step;
 
 use std::collections::HashMap;
@@ -17,6 +18,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tyr_types::{Error, ErrorKind, Result};
 
+pub use self::shared_log::{Did, Entry, Place, Stretch, Taking};
 pub use self::step::{Head, How, Run, Step, changes};
 
 /// How the note of a fault begins that begins.

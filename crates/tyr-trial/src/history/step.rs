@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::shared_log::{self, Did};
+
 /// A blob that was listed with its first bytes: its key and size, how many bytes came, and the
 /// number that each of them is, if it is one.
 pub type Head = (String, u64, u64, Option<u8>);
@@ -267,6 +269,13 @@ pub enum Step {
         /// The snapshot.
         snapshot: u64,
     },
+    /// Something was done to a shared log.
+    SharedLog {
+        /// The log.
+        log: String,
+        /// What.
+        did: Did,
+    },
 }
 
 /// What a long payload does to its blob.
@@ -305,6 +314,7 @@ pub fn changes(steps: &[Step]) -> bool {
         | Step::Leave { .. }
         | Step::Keep { .. }
         | Step::Unkeep { .. } => true,
+        Step::SharedLog { did, .. } => shared_log::changes(did),
         Step::List { .. }
         | Step::Part { .. }
         | Step::Read { .. }

@@ -112,7 +112,8 @@ fn transaction(
                 | Step::Unwatch { .. }
                 | Step::Keep { .. }
                 | Step::Kept { .. }
-                | Step::Unkeep { .. } => {}
+                | Step::Unkeep { .. }
+                | Step::SharedLog { .. } => {}
             }
         }
         deal.commit()?;

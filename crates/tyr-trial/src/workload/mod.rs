@@ -15,6 +15,7 @@
 //! | [`groups`] | entries, counted in a header | the header is right, in any reading (H) |
 //! | [`watches`] | cells, watched | who watches hears of each change (K5) |
 //! | [`kept`] | pairs of blobs, and snapshots that are kept | what is kept stays as it was (V7) |
+//! | [`shared_logs`] | logs of `tyr-log` | one order, each entry once, to each reader and group |
 //!
 //! A workload writes what it does into the [`history`](crate::history) and judges nothing: that is
 //! [`check`](crate::check)'s. What fails is written down and goes on.
@@ -29,14 +30,17 @@ pub mod lists;
 pub mod locks;
 pub mod log;
 pub mod registers;
+pub mod shared_logs;
 pub mod stamps;
 pub mod uploads;
 pub mod watches;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tyr_types::{Durability, KeyspaceConfig, PlacedBy, Result};
 
 use crate::client::{Caller, DELIMITER};
@@ -76,6 +80,8 @@ pub enum Workload {
     Watches,
     /// Pairs of blobs, and snapshots that are kept.
     Kept,
+    /// Logs of `tyr-log`.
+    SharedLogs,
 }
 
 impl Workload {
@@ -94,6 +100,7 @@ impl Workload {
         Self::Groups,
         Self::Watches,
         Self::Kept,
+        Self::SharedLogs,
     ];
 
     /// Its name, on the command line and in histories.
@@ -112,6 +119,7 @@ impl Workload {
             Self::Groups => "groups",
             Self::Watches => "watches",
             Self::Kept => "kept",
+            Self::SharedLogs => "shared-logs",
         }
     }
 
@@ -134,11 +142,29 @@ impl Workload {
             | Self::Uploads
             | Self::Groups
             | Self::Watches
-            | Self::Kept => Durability::Buffered,
+            | Self::Kept
+            | Self::SharedLogs => Durability::Buffered,
         };
-        let chunk_size = if self == Self::Uploads { 1 << 20 } else { 4096 };
+        let chunk_size = match self {
+            Self::Uploads => 1 << 20,
+            // A segment lies in one chunk, with the longest batch that there can be.
+            Self::SharedLogs => 16 << 20,
+            Self::Lists
+            | Self::Bank
+            | Self::Counters
+            | Self::Log
+            | Self::Registers
+            | Self::Listings
+            | Self::Stamps
+            | Self::Holes
+            | Self::Locks
+            | Self::Groups
+            | Self::Watches
+            | Self::Kept => 4096,
+        };
         let placed_by = match self {
             Self::Groups | Self::Watches => PlacedBy::UpTo(DELIMITER),
+            Self::SharedLogs => PlacedBy::UpTo(0),
             Self::Lists
             | Self::Bank
             | Self::Registers
@@ -155,11 +181,12 @@ impl Workload {
     }
 
     /// How many clients it has where `all` others have so many: what is about who comes in whose
-    /// way has two at least, and what is watched one who writes and two who watch.
+    /// way has two at least, and what is watched one who writes and two who watch. Shared logs have
+    /// three, too: each does one thing after the other.
     pub fn clients(self, all: u64) -> u64 {
         match self {
             Self::Locks | Self::Uploads => all.max(2),
-            Self::Watches => all.max(3),
+            Self::Watches | Self::SharedLogs => all.max(3),
             Self::Lists
             | Self::Bank
             | Self::Counters
@@ -203,6 +230,8 @@ pub struct Stage {
     pub seed: u64,
     /// What clients in processes of their own are told.
     pub puppets: puppet::Plan,
+    /// Keys of blobs that nobody can tell before the last readings.
+    pub found: Arc<Mutex<BTreeSet<String>>>,
     values: Arc<AtomicU64>,
 }
 
@@ -217,6 +246,7 @@ impl Stage {
             pace: Duration::ZERO,
             seed,
             puppets: puppet::Plan::default(),
+            found: Arc::default(),
             values: Arc::default(),
         }
     }
@@ -231,6 +261,7 @@ impl Stage {
             pace: self.pace,
             seed: self.seed,
             puppets: self.puppets.clone(),
+            found: Arc::clone(&self.found),
             values: Arc::clone(&self.values),
         }
     }
@@ -263,7 +294,8 @@ impl Stage {
             | Workload::Uploads
             | Workload::Groups
             | Workload::Watches
-            | Workload::Kept => Ok(()),
+            | Workload::Kept
+            | Workload::SharedLogs => Ok(()),
         }
     }
 
@@ -277,6 +309,7 @@ impl Stage {
         let mut writer = uploads::Writer::default();
         let mut watcher = watches::Watcher::default();
         let mut collection = kept::Collection::default();
+        let mut library = shared_logs::Library::default();
         while !self.is_over.load(Ordering::Acquire) {
             let done = match self.workload {
                 Workload::Lists => lists::act(self, &mut scribe, &mut random),
@@ -296,11 +329,17 @@ impl Stage {
                 Workload::Kept => {
                     kept::act(self, client, &mut collection, &mut scribe, &mut random)
                 }
+                Workload::SharedLogs => {
+                    shared_logs::act(self, client, &mut library, &mut scribe, &mut random)
+                }
             };
             std::thread::sleep(if done.is_ok() { self.pace } else { PAUSE.max(self.pace) });
         }
         watches::drain(self, watcher, &mut scribe);
         kept::drain(self, collection, &mut scribe);
+        if self.workload == Workload::SharedLogs {
+            shared_logs::drain(self, library, &mut scribe);
+        }
     }
 
     /// Reads everything once more, when nobody writes any more.
@@ -323,6 +362,7 @@ impl Stage {
             Workload::Groups => groups::finish(self, &mut scribe),
             Workload::Watches => Ok(()), // Who watches has looked at all there is.
             Workload::Kept => kept::finish(self, &mut scribe),
+            Workload::SharedLogs => shared_logs::finish(self, &mut scribe),
         }
     }
 
@@ -342,6 +382,7 @@ impl Stage {
             Workload::Groups => groups::keys(self),
             Workload::Watches => watches::keys(self),
             Workload::Kept => listings::keys(self),
+            Workload::SharedLogs => shared_logs::keys(self),
         }
     }
 }
