@@ -1,5 +1,5 @@
 // The second check of a trial's history, by Porcupine: registers, lists, locks with what they guard,
-// blobs of long payloads, and groups are linearizable, each one by one.
+// blobs of long payloads, groups, and partitions of shared logs are linearizable, each one by one.
 //
 // It reads the lines that tyr-trial writes. Every key is a history of its own. A transaction on
 // several lists counts at each of them as one operation: what it read there and then appended. What
@@ -38,6 +38,8 @@ type step struct {
 	Entry uint64          `json:"entry"`
 	Count *uint64         `json:"count"`
 	Sum   *uint64         `json:"sum"`
+	Log   string          `json:"log"`
+	Did   did             `json:"did"`
 }
 
 type event struct {
@@ -312,6 +314,8 @@ var models = map[string]porcupine.Model{
 	"locks":     locks,
 	"uploads":   blobs,
 	"groups":    groups,
+
+	"shared-logs": queues,
 }
 
 type key struct {
@@ -409,7 +413,7 @@ func gather(events []event) map[key][]porcupine.Operation {
 			back = e.Order
 		}
 		// Snapshots and reads of many lie elsewhere in time.
-		if begin.Moment != "strict" {
+		if begin.Moment != "strict" || begin.Workload == "shared-logs" {
 			return
 		}
 		switch begin.Workload {
@@ -451,6 +455,9 @@ func gather(events []event) map[key][]porcupine.Operation {
 	}
 	for _, begin := range open {
 		end(begin, nil)
+	}
+	for name, operations := range gatherLogs(events) {
+		histories[key{"shared-logs", name}] = operations
 	}
 	return histories
 }
