@@ -20,6 +20,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::{Bytes, BytesMut};
+use smallvec::SmallVec;
 use tyr_types::{BlobName, ByteRange, ExtentRef, Result, limits};
 
 use self::extents::{Lost, Use};
@@ -33,12 +34,16 @@ use super::segments::{BLOCK_SIZE, covered};
 use super::types::PieceData;
 use crate::extents::FRAME_PAYLOAD;
 use crate::index::Table;
-use crate::pages::PageSpan;
+use crate::pages::{PAGE_LEN, PageSpan};
 
 const _: () = {
     assert!(BLOCK_SIZE <= limits::EXTENT_PAYLOAD_MIN as u64, "a whole block may lie inline");
     assert!(limits::EXTENT_PAYLOAD_MIN <= limits::EXTENT_LEN_MAX as usize);
 };
+
+/// Segments that are looked up one by one for a piece that replaces them: of more, a search over
+/// all that lies around it costs less.
+const REPLACED_MAX: usize = 4;
 
 /// The segments of one blob, being changed.
 pub(super) struct Draft<'a> {
@@ -222,23 +227,40 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Loads the segment that a piece replaces whole, if there is one, and the piece is too long to
-    /// be merged with what lies beside it: then nothing else is needed, unless it is an extent's,
-    /// whose frames may show more.
+    /// Loads the segments that a piece replaces, if there are few, they begin where it begins, and
+    /// it leaves whole pages of the last one at most: nothing else is needed then, for the piece is
+    /// too long to be merged with what lies beside it. An extent's frames may show more.
     fn load_replaced(&mut self, offset: u64, piece: &PieceData) -> Result<bool> {
         let whole = covered(offset, piece);
         if whole.len() <= MERGED_LEN_MAX || whole.end > self.stored_end {
             return Ok(false);
         }
-        match self.base.segment_at(self.blob, &self.keys, offset)? {
-            Some(segment @ (PieceData::Bytes(_) | PieceData::Pages(_)))
-                if covered(offset, &segment) == whole =>
-            {
-                self.load(offset, segment);
-                Ok(true)
+        let mut replaced = SmallVec::<[(u64, PieceData); REPLACED_MAX]>::new();
+        let mut next = whole.start;
+        while next < whole.end {
+            if replaced.len() == REPLACED_MAX {
+                return Ok(false);
             }
-            Some(_) | None => Ok(false),
+            let found = self.base.segment_at(self.blob, &self.keys, next)?;
+            let Some(segment) = found else { return Ok(false) };
+            let end = covered(next, &segment).end;
+            let is_replaced = match &segment {
+                PieceData::Bytes(_) => end <= whole.end,
+                PieceData::Pages(_) => {
+                    end <= whole.end || (whole.end - next).is_multiple_of(PAGE_LEN as u64)
+                }
+                PieceData::Extent { .. } => false,
+            };
+            if !is_replaced || end == next {
+                return Ok(false);
+            }
+            replaced.push((next, segment));
+            next = end;
         }
+        for (offset, segment) in replaced {
+            self.load(offset, segment);
+        }
+        Ok(true)
     }
 
     /// Takes every segment out of `range`; what reaches beyond it stays.
