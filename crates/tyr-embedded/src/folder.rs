@@ -1,8 +1,9 @@
 //! The folder: moves recent operations into the base, and tidies up.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use tyr_store::recent::Readers;
 use tyr_types::{Result, Timestamp};
 
 use crate::committer::sync_now;
@@ -26,6 +27,11 @@ const DROPPED_PER_TICK: usize = 1000;
 /// Blobs that older versions are dropped of per tick: some milliseconds. It is far more than are
 /// written meanwhile.
 const COLLECTED_PER_TICK: usize = 32_768;
+
+/// It takes so many times as long until older versions are looked at again, at least; when memory
+/// is short they have to go.
+const COLLECT_PAUSE: u32 = 20;
+const COLLECT_PAUSE_SHORT: u32 = 3;
 
 const _: () = assert!(TICK.as_micros() < SYNC_INTERVAL_US as u128, "it looks around in time");
 
@@ -119,14 +125,23 @@ fn shrink(inner: &Inner) {
     inner.store.recent().shrink(inner.options.cache_bytes as usize);
 }
 
+/// Drops versions that nobody needs. While a snapshot that lasts long needs those of very many
+/// blobs that is to no purpose: it takes no more than a part of the folder's time.
 fn collect(inner: &Inner) {
+    let begun = Instant::now();
+    if inner.folding.state.lock().collect_at.is_some_and(|at| begun < at) {
+        return;
+    }
     // Together under the arbiter's lock: whoever begins to read later reads at `now` or above.
     let (in_use, now) = {
         let arbiter = inner.arbiter.lock();
         (inner.snapshots.lock().timestamps().to_vec(), arbiter.machine.clock())
     };
-    let readers = tyr_store::recent::Readers::new(&in_use);
-    inner.store.recent().collect(COLLECTED_PER_TICK, readers, now);
+    let recent = inner.store.recent();
+    recent.collect(COLLECTED_PER_TICK, Readers::new(&in_use), now);
+    let is_short = recent.memory() > inner.options.cache_bytes as usize;
+    let pause = if is_short { COLLECT_PAUSE_SHORT } else { COLLECT_PAUSE };
+    inner.folding.state.lock().collect_at = Some(Instant::now() + begun.elapsed() * pause);
 }
 
 /// Gives back the space of what is dead, beside the folder, until the store is closed.
@@ -248,6 +263,7 @@ fn begin_fold(inner: &Arc<Inner>) -> Result<Option<(SnapshotGuard, u64)>> {
 
 /// Waits until no snapshot older than `at` is in use; ends them when the log grows too long.
 fn wait_until_oldest(inner: &Inner, at: Timestamp) -> Result<()> {
+    let mut tidied = Instant::now();
     loop {
         match inner.snapshots.oldest() {
             Some(oldest) if oldest < at => {}
@@ -268,7 +284,10 @@ fn wait_until_oldest(inner: &Inner, at: Timestamp) -> Result<()> {
                 return Ok(());
             }
         }
-        tidy(inner, clock::now_us());
+        if tidied.elapsed() >= TICK {
+            tidy(inner, clock::now_us());
+            tidied = Instant::now();
+        }
         std::thread::sleep(Duration::from_millis(1));
     }
 }
