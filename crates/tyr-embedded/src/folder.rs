@@ -24,9 +24,12 @@ const PATIENCE: u64 = 8;
 /// Blobs of dropped keyspaces removed per tick.
 const DROPPED_PER_TICK: usize = 1000;
 
-/// Blobs that older versions are dropped of per tick: some milliseconds. It is far more than are
-/// written meanwhile.
-const COLLECTED_PER_TICK: usize = 32_768;
+/// Blobs in memory that are looked at at once, whether they can be forgotten: some 20 ms. Between
+/// two steps of a fold, of which each writes less, a good part of all that a cache has.
+const FORGET_MAX: usize = 131_072;
+
+/// Blobs with older versions that are taken out of the list of them at once.
+const COLLECT_STEP: usize = 32_768;
 
 /// It takes so many times as long until older versions are looked at again, at least; when memory
 /// is short they have to go.
@@ -122,7 +125,7 @@ fn tidy(inner: &Inner, now_us: u64) {
 }
 
 fn shrink(inner: &Inner) {
-    inner.store.recent().shrink(inner.options.cache_bytes as usize);
+    inner.store.recent().shrink(inner.options.cache_bytes as usize, FORGET_MAX);
 }
 
 /// Drops versions that nobody needs. While a snapshot that lasts long needs those of very many
@@ -138,7 +141,7 @@ fn collect(inner: &Inner) {
         (inner.snapshots.lock().timestamps().to_vec(), arbiter.machine.clock())
     };
     let recent = inner.store.recent();
-    recent.collect(COLLECTED_PER_TICK, Readers::new(&in_use), now);
+    while !recent.collect(COLLECT_STEP, Readers::new(&in_use), now).is_round_over {}
     let is_short = recent.memory() > inner.options.cache_bytes as usize;
     let pause = if is_short { COLLECT_PAUSE_SHORT } else { COLLECT_PAUSE };
     inner.folding.state.lock().collect_at = Some(Instant::now() + begun.elapsed() * pause);

@@ -14,6 +14,9 @@ use crate::need::Limits;
 /// than a millisecond.
 const COLLECT_MAX: usize = 512;
 
+/// Chunks in memory that are looked at at once, whether they can be forgotten: some milliseconds.
+const FORGET_MAX: usize = 16_384;
+
 /// Blobs of dropped keyspaces removed at once.
 const DROPPED_MAX: usize = 1000;
 
@@ -51,7 +54,7 @@ impl Tidying {
 
     /// Forgets some of what was not used for longest, beyond so many bytes.
     pub fn forget(&mut self, store: &Store, bytes: usize) {
-        if store.recent().shrink(bytes) {
+        if store.recent().shrink(bytes, FORGET_MAX) {
             self.left_in_memory = store.recent().memory();
         }
     }

@@ -15,9 +15,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::blob::BlobState;
 use super::{Recent, SHARDS, Shard};
 
-/// Cells that the hand passes in a call, or one shard more: some milliseconds.
-pub(super) const PASSED_MAX: usize = 16_384;
-
 /// Where the hand is.
 #[derive(Debug, Default)]
 pub(super) struct Hand {
@@ -29,12 +26,13 @@ pub(super) struct Hand {
 }
 
 impl Recent {
-    /// Forgets what has not been used for longest until at most `budget` bytes are held. Answers
-    /// whether that, or everything that can be forgotten, is done: else call it again.
-    pub fn shrink(&self, budget: usize) -> bool {
+    /// Forgets what has not been used for longest until at most `budget` bytes are held. The hand
+    /// passes `cells_max` cells, or a shard more; a thousand take some 0.2 ms. Answers whether all
+    /// is done, or everything that can be forgotten is forgotten: else call it again.
+    pub fn shrink(&self, budget: usize, cells_max: usize) -> bool {
         let mut cells = 0;
         while self.memory() > budget {
-            if cells >= PASSED_MAX {
+            if cells >= cells_max {
                 return false;
             }
             let next = self.hand.next.fetch_add(1, Ordering::Relaxed) % SHARDS;
@@ -88,13 +86,15 @@ mod tests {
     use super::*;
     use crate::recent::fixtures::{at, load_cells};
 
+    const CELLS_MAX: usize = 4096;
+
     #[test]
     fn the_hand_goes_so_far_in_a_call_and_on_from_there_in_the_next() {
         let recent = Recent::default();
-        load_cells(&recent, 3 * PASSED_MAX, at(1));
+        load_cells(&recent, 3 * CELLS_MAX, at(1));
         let memory = recent.memory();
         // Marks of use are taken away, shard after shard.
-        let calls = (0..9).take_while(|_| !recent.shrink(memory / 2)).count();
+        let calls = (0..9).take_while(|_| !recent.shrink(memory / 2, CELLS_MAX)).count();
         assert!((3..9).contains(&calls), "{calls} calls");
         assert!(recent.memory() <= memory / 2 && recent.memory() > memory / 3, "no more than that");
     }
@@ -102,13 +102,13 @@ mod tests {
     #[test]
     fn what_cannot_be_forgotten_is_passed_twice_and_then_that_is_said() {
         let recent = Recent::default();
-        let cells = load_cells(&recent, PASSED_MAX, at(1));
-        assert!(!recent.shrink(0));
-        let calls = (0..9).take_while(|_| !recent.shrink(0)).count();
+        let cells = load_cells(&recent, CELLS_MAX, at(1));
+        assert!(!recent.shrink(0, CELLS_MAX));
+        let calls = (0..9).take_while(|_| !recent.shrink(0, CELLS_MAX)).count();
         assert!(calls < 9, "it would never be said");
         assert_eq!(recent.memory(), cells.iter().map(|cell| cell.lock().memory()).sum::<usize>());
         drop(cells);
-        while !recent.shrink(0) {}
+        while !recent.shrink(0, CELLS_MAX) {}
         assert_eq!(recent.memory(), 0);
     }
 }

@@ -106,8 +106,8 @@ fn after_a_fold_what_is_in_it_is_not_applied_again_and_what_was_before_is_too_ol
     apply(&store, 0, &add, 5, 0);
     apply(&store, 0, &add, 6, 0);
     fold(&store, 6);
-    store.recent().shrink(0);
-    store.recent().shrink(0);
+    store.recent().shrink(0, usize::MAX);
+    store.recent().shrink(0, usize::MAX);
     assert!(apply(&store, 0, &add, 6, 0).is_empty());
     let answers = apply(&store, 0, &add, 8, 0);
     assert_eq!(answers.as_slice(), [(0, Outcome::Value(Number::U64(9)))]);
@@ -220,7 +220,7 @@ fn what_was_forgotten_counts_as_written_last_when_it_was_folded() {
     apply(&store, 1, &write(SIZE, b"x"), 5, 0);
     fold(&store, 6);
     for _ in 0..4 {
-        store.recent().shrink(0);
+        store.recent().shrink(0, usize::MAX);
     }
     let cell = store.chunk(&stored_name(&blob(), 1)).unwrap();
     let newest = cell.lock().newest_overlapping(ByteRange { start: 2000, end: 2001 }, false);
@@ -246,7 +246,7 @@ fn an_installed_chunk_has_what_came_with_it_and_no_more() {
     assert!(apply(&store, 1, &write(SIZE, b"again"), 9, 0).is_empty());
     apply(&store, 1, &write(SIZE + 4, b"!"), 10, 0);
     fold(&store, 5);
-    store.recent().shrink(0);
+    store.recent().shrink(0, usize::MAX);
     assert_eq!(read(&store, 1, None).unwrap().bytes, "copy!");
     store.release_chunk(&stored_name(&blob(), 1)).unwrap();
     assert!(read(&store, 1, None).unwrap().bytes.is_empty());
@@ -423,7 +423,7 @@ fn a_hole_of_before_the_end_came_there_is_none_of_an_earlier_fold() {
     let now = [vec![1; 90], vec![0; 210], vec![2; 8]].concat();
     assert_eq!(held(None), now);
     fold(&store, 9);
-    store.recent().shrink(0);
+    store.recent().shrink(0, usize::MAX);
     assert_eq!(held(None), now);
 }
 
@@ -571,7 +571,9 @@ proptest! {
                         None => Some((store.begin_fold(at(time), store.take_dead()), time)),
                     };
                 }
-                None => while !store.recent().shrink(0) {},
+                None => {
+                    store.recent().shrink(0, usize::MAX);
+                }
             }
         }
         prop_assert!(kept_back.is_none() || steps.len() > 1);

@@ -25,7 +25,7 @@ fn store() -> (Arc<Store>, BlobName) {
     while store.fold_some(&mut fold, |_| true).unwrap() {}
     store.end_fold(fold, 1).unwrap();
     drop(cell);
-    store.recent().shrink(0);
+    store.recent().shrink(0, usize::MAX);
     (store, name)
 }
 

@@ -54,7 +54,7 @@ fn fold(store: &Store, when: u64) {
 /// Forgets what is in the base.
 fn shrink(store: &Store) {
     for _ in 0..2 {
-        store.recent().shrink(0);
+        store.recent().shrink(0, usize::MAX);
     }
 }
 

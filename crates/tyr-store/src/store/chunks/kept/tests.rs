@@ -211,7 +211,7 @@ impl Case {
         let kept = self.read_at();
         let readers = Readers::NONE.and_kept(&kept).and_at(self.fold_at);
         self.store.recent().collect_chunks(usize::MAX, |_| readers);
-        while !self.store.recent().shrink(0) {}
+        self.store.recent().shrink(0, usize::MAX);
     }
 
     /// The chunk goes, and comes as another node has it, with what that knows of kept moments from

@@ -20,7 +20,7 @@ fn confirm(store: &Store, stands_at: u64, since: &[(u64, Operation)]) {
 /// What the base has of the chunk, when memory has forgotten all that it may.
 fn read_base(store: &Store) -> Bytes {
     store.recent().collect(usize::MAX, Readers::NONE, at(99));
-    while !store.recent().shrink(0) {}
+    store.recent().shrink(0, usize::MAX);
     assert!(!store.is_chunk_resident(&stored_name(&blob(), 1)), "all of it is folded");
     read(store, 1, None).unwrap().bytes
 }
