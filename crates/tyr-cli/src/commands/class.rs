@@ -25,6 +25,7 @@ pub enum ClassCommand {
     /// Make a script the version of its class that is called from now on
     Install(InstallArguments),
     /// List the classes that are installed
+    #[command(after_help = "Example:\n  tyr class list --json")]
     List,
     /// Show the versions of a class and where it may be called, or a script of it
     Show(ShowArguments),
@@ -37,8 +38,16 @@ pub enum ClassCommand {
     /// Call a method beside a blob, and write what it answers to standard output
     Call(CallArguments),
     /// Run the tests that a script brings, in memory
+    #[command(after_help = TEST_HELP)]
     Test(ScriptArguments),
 }
+
+const TEST_HELP: &str = "\
+Exit code 1 when a test fails. A test is a function of the blob, which is not there yet, and of \
+`call`.
+
+Example:
+  tyr class test register.lua";
 
 /// A script.
 #[derive(Args, Debug)]
