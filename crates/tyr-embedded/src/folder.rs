@@ -31,11 +31,6 @@ const FORGET_MAX: usize = 131_072;
 /// Blobs with older versions that are taken out of the list of them at once.
 const COLLECT_STEP: usize = 32_768;
 
-/// It takes so many times as long until older versions are looked at again, at least; when memory
-/// is short they have to go.
-const COLLECT_PAUSE: u32 = 20;
-const COLLECT_PAUSE_SHORT: u32 = 3;
-
 const _: () = assert!(TICK.as_micros() < SYNC_INTERVAL_US as u128, "it looks around in time");
 
 /// What the folder remembers between ticks.
@@ -128,13 +123,8 @@ fn shrink(inner: &Inner) {
     inner.store.recent().shrink(inner.options.cache_bytes as usize, FORGET_MAX);
 }
 
-/// Drops versions that nobody needs. While a snapshot that lasts long needs those of very many
-/// blobs that is to no purpose: it takes no more than a part of the folder's time.
+/// Drops versions that nobody needs.
 fn collect(inner: &Inner) {
-    let begun = Instant::now();
-    if inner.folding.state.lock().collect_at.is_some_and(|at| begun < at) {
-        return;
-    }
     // Together under the arbiter's lock: whoever begins to read later reads at `now` or above.
     let (in_use, now) = {
         let arbiter = inner.arbiter.lock();
@@ -142,9 +132,6 @@ fn collect(inner: &Inner) {
     };
     let recent = inner.store.recent();
     while !recent.collect(COLLECT_STEP, Readers::new(&in_use), now).is_round_over {}
-    let is_short = recent.memory() > inner.options.cache_bytes as usize;
-    let pause = if is_short { COLLECT_PAUSE_SHORT } else { COLLECT_PAUSE };
-    inner.folding.state.lock().collect_at = Some(Instant::now() + begun.elapsed() * pause);
 }
 
 /// Gives back the space of what is dead, beside the folder, until the store is closed.

@@ -12,7 +12,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
 use tyr_store::log::PendingWrite;
@@ -101,8 +100,6 @@ pub(crate) struct FoldState {
     pub failure: Option<String>,
     /// Bytes in the log when one last succeeded.
     pub log_bytes_after: u64,
-    /// Older versions are not looked at before.
-    pub collect_at: Option<Instant>,
 }
 
 impl Inner {
