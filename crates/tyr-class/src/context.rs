@@ -60,7 +60,11 @@ pub trait Context {
     ///
     /// # Errors
     /// As [`Context::stat`].
-    fn append(&mut self, data: &[u8]) -> Result<u64>;
+    fn append(&mut self, data: &[u8]) -> Result<u64> {
+        let offset = self.stat()?.map_or(0, |stat| stat.size);
+        self.write(offset, data)?;
+        Ok(offset)
+    }
 
     /// Cuts the blob, or extends it with zeros; creates it where there is none.
     ///
@@ -84,7 +88,14 @@ pub trait Context {
     ///
     /// # Errors
     /// As [`Context::stat`].
-    fn transform(&mut self, offset: u64, transform: Transform) -> Result<Number>;
+    fn transform(&mut self, offset: u64, transform: Transform) -> Result<Number> {
+        let width = transform.width();
+        let mut place = self.read(offset, width as u64)?.to_vec();
+        place.resize(width, 0);
+        let number = transform.apply(&mut place);
+        self.write(offset, &place)?;
+        Ok(number)
+    }
 
     /// Bytes of the companion blob, which has the map; 0 where there is none.
     ///

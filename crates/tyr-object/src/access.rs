@@ -5,7 +5,7 @@
 //! read.
 
 use tyr::blocking::{Keyspace, Transaction};
-use tyr::{Bytes, ErrorKind, Key, Number, Result, Stat, Transform};
+use tyr::{Bytes, ErrorKind, Key, Result, Stat};
 use tyr_class::{Context, LogLevel, TransactionId};
 
 use crate::COMPANION;
@@ -81,12 +81,6 @@ impl Context for Access<'_> {
         self.write_of(&self.object.blob, offset, data)
     }
 
-    fn append(&mut self, data: &[u8]) -> Result<u64> {
-        let offset = self.stat()?.map_or(0, |stat| stat.size);
-        self.write(offset, data)?;
-        Ok(offset)
-    }
-
     fn truncate(&mut self, size: u64) -> Result<()> {
         self.transaction.truncate(self.object.keyspace, &self.object.blob, size).map(drop)
     }
@@ -105,15 +99,6 @@ impl Context for Access<'_> {
             self.transaction.delete(self.object.keyspace, key)?;
         }
         Ok(was_there)
-    }
-
-    fn transform(&mut self, offset: u64, transform: Transform) -> Result<Number> {
-        let width = transform.width();
-        let mut place = self.read(offset, width as u64)?.to_vec();
-        place.resize(width, 0);
-        let number = transform.apply(&mut place);
-        self.write(offset, &place)?;
-        Ok(number)
     }
 
     fn map_size(&mut self) -> Result<u64> {

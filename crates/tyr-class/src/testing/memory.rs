@@ -1,8 +1,6 @@
 //! A blob in memory: what a method's context is, without a store.
 
-use tyr_types::{
-    Bytes, Epoch, Error, Number, Result, Stat, Timestamp, TransactionId, Transform, limits,
-};
+use tyr_types::{Bytes, Epoch, Error, Result, Stat, Timestamp, TransactionId, limits};
 
 use crate::call::call;
 use crate::class::Class;
@@ -102,10 +100,6 @@ impl MemoryContext {
         self.has_written = true;
         Ok(())
     }
-
-    fn size(&self) -> u64 {
-        self.blob.as_ref().map_or(0, |blob| blob.len() as u64)
-    }
 }
 
 impl Context for MemoryContext {
@@ -128,12 +122,6 @@ impl Context for MemoryContext {
         self.blob.get_or_insert_default().write(offset, data)
     }
 
-    fn append(&mut self, data: &[u8]) -> Result<u64> {
-        let offset = self.size();
-        self.write(offset, data)?;
-        Ok(offset)
-    }
-
     fn truncate(&mut self, size: u64) -> Result<()> {
         self.change(size)?;
         self.blob.get_or_insert_default().resize(size as usize, 0);
@@ -151,17 +139,6 @@ impl Context for MemoryContext {
         self.change(0)?;
         self.map.clear();
         Ok(self.blob.take().is_some())
-    }
-
-    fn transform(&mut self, offset: u64, transform: Transform) -> Result<Number> {
-        let width = transform.width();
-        self.change(offset.saturating_add(width as u64))?;
-        let blob = self.blob.get_or_insert_default();
-        let mut place = Region::read(blob, offset, width)?.to_vec();
-        place.resize(width, 0);
-        let number = transform.apply(&mut place);
-        Region::write(blob, offset, &place)?;
-        Ok(number)
     }
 
     fn map_size(&mut self) -> Result<u64> {
