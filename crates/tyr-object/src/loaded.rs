@@ -14,9 +14,8 @@ use crate::record::VersionRecord;
 /// where its object lies.
 pub(crate) const LIMITS: Limits = Limits { time: Duration::from_secs(5), ..Limits::IN_PLACE };
 
-/// A class in Lua, and which version it is.
+/// A class in Lua, and which script it is.
 struct Compiled {
-    number: u32,
     sha256: String,
     class: Arc<LuaClass>,
 }
@@ -80,15 +79,12 @@ impl Loaded {
         version: &VersionRecord,
         script: impl FnOnce() -> Result<Vec<u8>>,
     ) -> Result<Arc<LuaClass>> {
-        let is_it = |compiled: &&Compiled| {
-            compiled.number == version.number && compiled.sha256 == version.sha256
-        };
+        let is_it = |compiled: &&Compiled| compiled.sha256 == version.sha256;
         if let Some(found) = self.compiled.lock().get(name).filter(is_it) {
             return Ok(Arc::clone(&found.class));
         }
         let class = Arc::new(self.compile(Some(name), &script()?)?);
-        let (number, sha256) = (version.number, version.sha256.clone());
-        let compiled = Compiled { number, sha256, class: Arc::clone(&class) };
+        let compiled = Compiled { sha256: version.sha256.clone(), class: Arc::clone(&class) };
         self.compiled.lock().insert(name.to_owned(), compiled);
         Ok(class)
     }
