@@ -28,9 +28,6 @@ const DROPPED_PER_TICK: usize = 1000;
 /// two steps of a fold, of which each writes less, a good part of all that a cache has.
 const FORGET_MAX: usize = 131_072;
 
-/// Blobs with older versions that are taken out of the list of them at once.
-const COLLECT_STEP: usize = 32_768;
-
 const _: () = assert!(TICK.as_micros() < SYNC_INTERVAL_US as u128, "it looks around in time");
 
 /// What the folder remembers between ticks.
@@ -130,8 +127,7 @@ fn collect(inner: &Inner) {
         let arbiter = inner.arbiter.lock();
         (inner.snapshots.lock().timestamps().to_vec(), arbiter.machine.clock())
     };
-    let recent = inner.store.recent();
-    while !recent.collect(COLLECT_STEP, Readers::new(&in_use), now).is_round_over {}
+    inner.store.recent().collect(usize::MAX, Readers::new(&in_use), now);
 }
 
 /// Gives back the space of what is dead, beside the folder, until the store is closed.
