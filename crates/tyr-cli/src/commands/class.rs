@@ -1,23 +1,18 @@
 //! `tyr class`: methods of users that run beside blobs, in Lua.
 
-use std::io::Read;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 use tyr::Error;
 use tyr_object::blocking::Classes;
-use tyr_object::{Call, ClassRecord};
+use tyr_object::{Call, ClassRecord, Limits};
 
 use super::source::SourceArguments;
 use crate::data::{parse_bytes, to_base64};
 use crate::failure::{Failure, Outcome};
 use crate::output::table;
 use crate::session::{Access, Session};
-
-/// The longest input of a call, or script, and one byte more: what is longer is refused with its
-/// length.
-const READ_MAX: u64 = (1 << 20) + 1;
 
 /// What to do with object classes.
 #[derive(Debug, Subcommand)]
@@ -156,15 +151,10 @@ fn classes(session: &mut Session, access: Access) -> Outcome<Classes> {
     Ok(Classes::of(&session.open(access)?))
 }
 
-/// All bytes of a file or of standard input.
+/// A script, or the input of a call, in a file or on standard input.
 fn read(session: &Session, file: PathBuf) -> Outcome<Vec<u8>> {
     let name = file.display().to_string();
-    let mut bytes = Vec::new();
-    let source = SourceArguments::of_file(file).open(session)?;
-    let done = source.take(READ_MAX).read_to_end(&mut bytes);
-    session.interrupt.check()?;
-    done.map_err(|error| Error::io(format!("cannot read {name}"), error))?;
-    Ok(bytes)
+    SourceArguments::of_file(file).read_all(session, Limits::IN_PLACE.input as u64, &name)
 }
 
 fn install(session: &mut Session, arguments: ScriptArguments) -> Outcome {
@@ -195,8 +185,13 @@ fn list(session: &mut Session) -> Outcome {
 
 fn row(name: &str, record: &ClassRecord) -> Vec<String> {
     let version = record.current.map_or_else(|| "retired".to_owned(), |number| number.to_string());
+    vec![name.to_owned(), version, places(record)]
+}
+
+/// The keyspaces in which a class may be called.
+fn places(record: &ClassRecord) -> String {
     let keyspaces: Vec<&str> = record.keyspaces.iter().map(String::as_str).collect();
-    vec![name.to_owned(), version, keyspaces.join(", ")]
+    keyspaces.join(", ")
 }
 
 fn show(session: &mut Session, arguments: &ShowArguments) -> Outcome {
@@ -211,8 +206,7 @@ fn show(session: &mut Session, arguments: &ShowArguments) -> Outcome {
         fields["class"] = json!(arguments.class);
         return session.output.json(&fields);
     }
-    let keyspaces: Vec<&str> = record.keyspaces.iter().map(String::as_str).collect();
-    let places = if keyspaces.is_empty() { "none".to_owned() } else { keyspaces.join(", ") };
+    let places = if record.keyspaces.is_empty() { "none".to_owned() } else { places(&record) };
     session.output.line(&format!("enabled in: {places}\n"))?;
     let state = |number, is_retired| match is_retired {
         true => "retired",

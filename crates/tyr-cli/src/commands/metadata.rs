@@ -1,6 +1,5 @@
 //! `tyr meta`: service metadata, what services agree on beside their data.
 
-use std::io::Read;
 use std::process::Command;
 use std::time::Duration;
 
@@ -19,9 +18,6 @@ use crate::session::{Access, Session};
 
 /// How often a watch looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// The largest value, and one byte more: what is longer is refused with its length.
-const VALUE_READ_MAX: u64 = VALUE_LEN_MAX as u64 + 1;
 
 /// What to do with service metadata.
 #[derive(Debug, Subcommand)]
@@ -154,11 +150,7 @@ fn get(session: &mut Session, arguments: &GetArguments) -> Outcome {
 
 fn put(session: &mut Session, arguments: &PutArguments) -> Outcome {
     let path = Path::new(&*arguments.path)?;
-    let mut value = Vec::new();
-    let source = arguments.source.open(session)?;
-    let read = source.take(VALUE_READ_MAX).read_to_end(&mut value);
-    session.interrupt.check()?;
-    read.map_err(|error| Error::io("cannot read the value", error))?;
+    let value = arguments.source.read_all(session, VALUE_LEN_MAX as u64, "the value")?;
     let mut transaction = Transaction::new().put(path.clone(), value);
     if arguments.if_absent {
         transaction = transaction.when(path.clone(), Expected::Absent);

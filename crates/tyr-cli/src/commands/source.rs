@@ -8,6 +8,7 @@ use clap::Args;
 use tyr::{Error, Result};
 
 use crate::data;
+use crate::failure::Outcome;
 use crate::progress::{self, Unit, Watched};
 use crate::session::Session;
 
@@ -34,6 +35,16 @@ impl SourceArguments {
         let is_quiet = session.output.is_json() || self.value.is_some();
         let bar = progress::bar(len, Unit::Bytes, is_quiet);
         Ok(Watched::new(reader, bar, session.interrupt.clone()))
+    }
+
+    /// All of them, but no more than `max` and one: who takes at most `max` refuses it with its
+    /// length then. `what` they are is said where they cannot be read.
+    pub fn read_all(&self, session: &Session, max: u64, what: &str) -> Outcome<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let read = self.open(session)?.take(max + 1).read_to_end(&mut bytes);
+        session.interrupt.check()?;
+        read.map_err(|error| Error::io(format!("cannot read {what}"), error))?;
+        Ok(bytes)
     }
 
     fn reader(&self) -> Result<(Box<dyn Read>, Option<u64>)> {
