@@ -161,7 +161,7 @@ impl Commit {
         // that they were decided.
         let is_undecided = |claim: &Claim| {
             let record = &self.records[claim.slot];
-            record.state.is_undecided() && record.known.is_none() && !record.is_restored
+            record.state.is_undecided() && record.is_new()
         };
         for read in claims.iter().filter(|claim| !claim.kind.is_write() && is_undecided(claim)) {
             for write in claims.iter().filter(|claim| claim.kind.is_write() && is_undecided(claim))

@@ -215,7 +215,7 @@ impl Commit {
         // it may be lost that they were decided.
         let is_undecided = |slot: Slot| {
             let record = &self.records[slot];
-            record.state.is_undecided() && record.known.is_none() && !record.is_restored
+            record.state.is_undecided() && record.is_new()
         };
         for listing in &self.in_flight.listings().0 {
             let slot = &listing.slot;

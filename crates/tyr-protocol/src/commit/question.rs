@@ -18,8 +18,7 @@ pub(crate) struct Writer {
     pub is_applied: bool,
     /// Whether the authority has passed it back (R2).
     pub is_stable: bool,
-    /// Whether its whole chain is this node, so that it was shown nowhere yet: once it was read
-    /// from the log again, that is not known.
+    /// Whether its whole chain is this node and it is new here, so that it was shown nowhere yet.
     pub is_alone: bool,
 }
 
@@ -87,7 +86,7 @@ impl Commit {
                     is_decided,
                     is_applied,
                     is_stable,
-                    is_alone: record.chain.is_alone() && !record.is_restored,
+                    is_alone: record.chain.is_alone() && record.is_new(),
                 }),
             }
         }

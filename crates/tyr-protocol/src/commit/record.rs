@@ -248,6 +248,12 @@ impl Record {
         matches!(self.state, State::Applied(_))
     }
 
+    /// Whether it begins here: it was not in the log when this node started, and does not pass again
+    /// because it is known to be committed (F3). Then its client cannot have been answered.
+    pub fn is_new(&self) -> bool {
+        !self.is_restored && self.known.is_none()
+    }
+
     /// Whether messages that it needs to be applied have come: from behind (C7), and from the
     /// anchors before (C9).
     pub fn is_applicable(&self) -> bool {

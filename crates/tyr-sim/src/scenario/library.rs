@@ -143,6 +143,7 @@ const TEXTS: &[(&str, &str)] = texts![
     "real-kept",
     "real-kept-away",
     "real-kept-moves",
+    "alone-restarts",
 ];
 
 static LIBRARY: LazyLock<Vec<Named>> = LazyLock::new(|| {
