@@ -5,12 +5,16 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use tyr::Durability;
 
+use super::filling::Filling;
 use super::meter::Figures;
 use super::pace::Pace;
+use super::place::Place;
+use super::plan::SMALL_LEN;
 use super::random::Overwrites;
 use super::returning::Absence;
 use super::{
-    Scenario, endurance, log, mix, monalisa, open, random, reads, returning, stream, transforms,
+    Scenario, endurance, log, mix, monalisa, open, random, reads, restarting, returning, stream,
+    transforms,
 };
 use crate::data::size_text;
 use crate::failure::Outcome;
@@ -61,6 +65,8 @@ pub enum Case {
         len: u64,
         /// Bytes of the blob.
         bytes: u64,
+        /// On a node of its own, else in this process.
+        is_on_node: bool,
     },
     /// A node of a cluster that was away comes back.
     Return {
@@ -70,6 +76,11 @@ pub enum Case {
         len: u64,
         /// How many of them change while the node is away.
         changed: u64,
+    },
+    /// A node that was killed serves again.
+    Restart {
+        /// How many blobs of 100 bytes it holds.
+        blobs: u64,
     },
     /// Everything at once, for long.
     Endurance {
@@ -106,8 +117,10 @@ impl Case {
             Self::Transforms { .. } => Scenario::Transforms,
             Self::Mix { .. } => Scenario::Mix,
             Self::Stream { .. } => Scenario::Stream,
-            Self::Random { .. } => Scenario::Random,
+            Self::Random { is_on_node: false, .. } => Scenario::Random,
+            Self::Random { is_on_node: true, .. } => Scenario::RandomNode,
             Self::Return { .. } => Scenario::Return,
+            Self::Restart { .. } => Scenario::Restart,
             Self::Build { .. } | Self::Open { .. } => Scenario::Open,
             Self::Log { .. } => Scenario::Log,
             Self::Endurance { .. } => Scenario::Endurance,
@@ -137,14 +150,16 @@ impl Case {
                 size_text(*bytes),
                 if *is_synced { "every 64 MiB" } else { "at the end" }
             ),
-            Self::Random { durability, len, bytes } => {
+            Self::Random { durability, len, bytes, is_on_node } => {
                 let (len, bytes) = (size_text(*len), size_text(*bytes));
-                format!("random {len} overwrites, {durability}, {bytes}")
+                let place = if *is_on_node { ", on a node" } else { "" };
+                format!("random {len} overwrites, {durability}, {bytes}{place}")
             }
             Self::Return { blobs, len, changed } => {
                 let len = size_text(*len);
                 format!("return, {changed} of {blobs} blobs of {len} changed")
             }
+            Self::Restart { blobs } => format!("restart, {blobs} blobs of 100 bytes"),
             Self::Endurance { bytes } => format!("endurance, {}", size_text(*bytes)),
             Self::Build { blobs } => format!("build {blobs} blobs of 100 bytes"),
             Self::Open { blobs } => format!("open {blobs} blobs of 100 bytes"),
@@ -171,13 +186,17 @@ impl Case {
             Self::Stream { is_plain_file: false, is_synced, bytes } => {
                 stream::run_blob(dir, *is_synced, *bytes)?
             }
-            Self::Random { durability, len, bytes } => {
+            Self::Random { durability, len, bytes, is_on_node } => {
                 let durability = Durability::parse(durability)?;
-                random::run(dir, &Overwrites { durability, len: *len, bytes: *bytes })?
+                let place = if *is_on_node { Place::on_a_node(dir)? } else { Place::here(dir) };
+                random::run(&place, &Overwrites { durability, len: *len, bytes: *bytes })?
             }
             Self::Return { blobs, len, changed } => {
-                let (blobs, len, changed) = (*blobs, *len, *changed);
-                returning::run(dir, Absence { blobs, len, changed })?
+                let filling = Filling { blobs: *blobs, len: *len };
+                returning::run(dir, Absence { filling, changed: *changed })?
+            }
+            Self::Restart { blobs } => {
+                restarting::run(dir, Filling { blobs: *blobs, len: SMALL_LEN })?
             }
             Self::Endurance { bytes } => endurance::run(dir, pace.measured(), *bytes)?,
             Self::Build { blobs } => open::build(dir, *blobs)?,

@@ -53,8 +53,12 @@ impl Moment {
 
     /// What was used since then.
     pub fn cost(self) -> Cost {
+        self.cost_of(process_cpu().saturating_sub(self.cpu))
+    }
+
+    /// The same where what is measured is more than this process, and took so much CPU time.
+    pub fn cost_of(self, cpu: Duration) -> Cost {
         let now = Self::now();
-        let cpu = now.cpu.saturating_sub(self.cpu);
         let machine = match (self.machine_cpu, now.machine_cpu) {
             (Some(then), Some(now)) => Some(now.saturating_sub(then)),
             (None, _) | (_, None) => None,
@@ -72,7 +76,7 @@ impl Moment {
 pub struct Cost {
     /// By the clock on the wall.
     pub wall: Duration,
-    /// By all threads of this process, in user space and in the kernel.
+    /// By all threads of what is measured, in user space and in the kernel.
     pub cpu: Duration,
     /// By everything else on the machine, where the kernel tells.
     pub foreign: Option<Duration>,
@@ -100,7 +104,8 @@ pub fn thread_cpu() -> Duration {
     read_clock(ClockId::ThreadCPUTime)
 }
 
-fn process_cpu() -> Duration {
+/// CPU time of this process so far.
+pub fn process_cpu() -> Duration {
     read_clock(ClockId::ProcessCPUTime)
 }
 

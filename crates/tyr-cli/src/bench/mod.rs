@@ -6,8 +6,8 @@
 //!
 //! ```text
 //! plan ──cases──► child process ──figures──► report
-//!                 case.rs picks:  monalisa  reads  transforms  mix  stream  random  return  open
-//!                     log  endurance
+//!                 case.rs picks:  monalisa  reads  transforms  mix  stream  random  random-node
+//!                     return  restart  open  log  endurance
 //!                 on: workload (who writes and reads what), pace (threads and time), latencies,
 //!                     meter
 //! ```
@@ -15,6 +15,7 @@
 mod case;
 mod cluster;
 mod endurance;
+mod filling;
 mod latencies;
 mod log;
 mod machine;
@@ -23,10 +24,12 @@ mod mix;
 mod monalisa;
 mod open;
 mod pace;
+mod place;
 mod plan;
 mod random;
 mod reads;
 mod report;
+mod restarting;
 mod returning;
 mod stream;
 mod transforms;
@@ -66,9 +69,13 @@ share of the CPU is held equal
   random      32 threads overwrite a large blob at random places: 512 bytes to 64 KiB each; then \
 reads of 4 KiB at random, and of all of it, beside what that took before; every read is verified. \
 It takes long, and runs only where --only names it
+  random-node the cases of random with 4 KiB, on a node, which is the whole cluster; CPU time is that \
+of both processes. It runs only where --only names it
   return      three nodes on this machine, one of which is killed; some blobs change 8 s long, and \
 it is started again: how long until it serves, what it compares, copies and takes, and how long \
 another client waits for a write at most. It runs only where --only names it
+  restart     one node, which is killed when it was filled, and started again: how long until it \
+serves, and the memory that it holds. It runs only where --only names it
   endurance   everything at once on one store for --seconds: measurements, overwrites at random, \
 snapshots of 30 s, listings; rates, CPU time, memory and bytes on disk of a twelfth of the time \
 each, and of the second half beside the first. It runs only where --only names it
@@ -81,7 +88,8 @@ Example:
   tyr bench --only return --blobs 5000000 --runs 1
   tyr bench --only endurance --seconds 7200 --runs 1")]
 pub struct BenchArguments {
-    /// Only these, separated by commas; default: all but random, return and endurance
+    /// Only these, separated by commas; default: all but random, random-node, return, restart and
+    /// endurance
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Scenario>,
     /// How often each case runs; medians are printed
@@ -94,7 +102,7 @@ pub struct BenchArguments {
     /// Bytes of the stream, of which the blobs of `random` and `endurance` have a half or an eighth
     #[arg(long, value_parser = parse_size, default_value = "4GiB", value_name = "SIZE")]
     bytes: u64,
-    /// Blobs of `open` (default 1000000), and small ones of `return` (default 200000)
+    /// Blobs of `open` (default 1000000), and small ones of `return` and `restart` (default 200000)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     blobs: Option<u64>,
     /// Where the fresh folders go; default: the system's folder for temporary files
@@ -122,7 +130,9 @@ pub enum Scenario {
     Mix,
     Stream,
     Random,
+    RandomNode,
     Return,
+    Restart,
     Open,
     Log,
     Endurance,
@@ -136,7 +146,9 @@ impl Scenario {
         Self::Mix,
         Self::Stream,
         Self::Random,
+        Self::RandomNode,
         Self::Return,
+        Self::Restart,
         Self::Open,
         Self::Log,
         Self::Endurance,
@@ -152,7 +164,9 @@ impl Scenario {
             | Self::Stream
             | Self::Open
             | Self::Log => true,
-            Self::Random | Self::Return | Self::Endurance => false,
+            Self::Random | Self::RandomNode | Self::Return | Self::Restart | Self::Endurance => {
+                false
+            }
         }
     }
 }

@@ -12,8 +12,8 @@ const MIX_THREADS: usize = 32;
 /// Writers among them: 5, 35, 65 and 95 %, rounded.
 const MIX_WRITERS: [usize; 4] = [2, 11, 21, 30];
 
-/// Bytes of the blobs of `return`, and how many change.
-const SMALL_LEN: u64 = 100;
+/// Bytes of the blobs of `return` and `restart`, and how many change.
+pub const SMALL_LEN: u64 = 100;
 const SMALL_CHANGED: u64 = 232;
 const LARGE_LEN: u64 = 1 << 20;
 const LARGE_CHANGED: u64 = 104;
@@ -74,7 +74,9 @@ pub fn plan(wanted: &[Scenario], sizes: Sizes) -> Vec<Item> {
             ),
             Scenario::Stream => items.extend(stream(bytes).map(fresh)),
             Scenario::Random => items.extend(random(bytes).map(fresh)),
+            Scenario::RandomNode => items.extend(random_on_a_node(bytes).map(fresh)),
             Scenario::Return => items.extend(returning(sizes).map(fresh)),
+            Scenario::Restart => items.push(fresh(Case::Restart { blobs: sizes.small })),
             Scenario::Log => items.extend(log().map(fresh)),
             Scenario::Endurance => {
                 items.push(fresh(Case::Endurance { bytes: whole_pieces(bytes / 8) }));
@@ -116,6 +118,17 @@ fn random(bytes: u64) -> [Case; 4] {
         durability: durability.name().to_owned(),
         len,
         bytes: whole_pieces(bytes),
+        is_on_node: false,
+    })
+}
+
+/// The cases with 4 KiB again, on a node.
+fn random_on_a_node(bytes: u64) -> impl Iterator<Item = Case> {
+    random(bytes).into_iter().filter_map(|case| match case {
+        Case::Random { durability, len: len @ 4096, bytes, .. } => {
+            Some(Case::Random { durability, len, bytes, is_on_node: true })
+        }
+        _ => None,
     })
 }
 

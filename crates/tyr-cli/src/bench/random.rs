@@ -16,11 +16,13 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tyr::blocking::{Keyspace, Tyr};
+use tyr::blocking::Keyspace;
 use tyr::{Durability, Error, Key, KeyspaceConfig, Result};
 
 use super::latencies::Latencies;
 use super::meter::{self, Cost, Figures, Moment};
+use super::place::{Opened, Place};
+use crate::failure::Outcome;
 use crate::random::Random;
 
 /// The keyspace and the blob in it.
@@ -75,16 +77,17 @@ pub fn whole_pieces(bytes: u64) -> u64 {
 }
 
 /// Fills a blob, overwrites it at random, and reads it before and after.
-pub fn run(dir: &Path, overwrites: &Overwrites) -> Result<Figures> {
+pub fn run(place: &Place, overwrites: &Overwrites) -> Outcome<Figures> {
     let mut figures = Figures::default();
-    fill(dir, overwrites)?;
-    let blob = Blob::open(dir)?;
+    fill(place, overwrites)?;
+    let blob = Blob::open(place)?;
     let untouched = blob.read_through(overwrites)?;
-    overwrite(blob, dir, overwrites, &mut figures)?;
+    overwrite(blob, place, overwrites, &mut figures)?;
 
-    let blob = Blob::open(dir)?;
+    let blob = Blob::open(place)?;
     blob.read_at_random(overwrites, &mut figures)?;
     let through = blob.read_through(overwrites)?;
+    figures.set("node_peak_mib", blob.opened.node_memory_mib("VmHWM"));
     blob.close()?;
     figures.set("untouched_mib_per_s", untouched);
     figures.set("through_mib_per_s", through);
@@ -92,32 +95,34 @@ pub fn run(dir: &Path, overwrites: &Overwrites) -> Result<Figures> {
     Ok(figures)
 }
 
-fn fill(dir: &Path, overwrites: &Overwrites) -> Result<()> {
-    let store = Tyr::open(dir)?;
+fn fill(place: &Place, overwrites: &Overwrites) -> Outcome {
+    let opened = place.open()?;
     let config = KeyspaceConfig { durability: overwrites.durability, ..KeyspaceConfig::default() };
-    let keyspace = store.create_keyspace(NAME, config)?;
-    let key = Key::new(NAME)?;
+    let keyspace = opened.store.create_keyspace(NAME, config)?;
+    let blob = Blob { opened, keyspace, key: Key::new(NAME)? };
     for offset in overwrites.pieces() {
-        keyspace.write(&key, offset, content(FILL, offset, PIECE_LEN))?;
+        blob.keyspace.write(&blob.key, offset, content(FILL, offset, PIECE_LEN))?;
     }
-    Blob { store, keyspace, key }.close()
+    Ok(blob.close()?)
 }
 
 /// Overwrites, and closes the store.
 ///
 /// CPU time and bytes written are those until it is closed, so that what was put off counts; the
 /// rate is that until the last overwrite was acknowledged.
-fn overwrite(blob: Blob, dir: &Path, overwrites: &Overwrites, figures: &mut Figures) -> Result<()> {
+fn overwrite(blob: Blob, place: &Place, overwrites: &Overwrites, figures: &mut Figures) -> Outcome {
+    let dir = place.dir();
     let written_before = (meter::bytes_written(), meter::device_bytes_written(dir));
+    let cpu_before = Place::cpu_of_ended() + blob.opened.node_cpu();
     let moment = Moment::now();
     let run = run_writers(&blob, dir, overwrites, moment)?;
     blob.close()?;
-    let cost = moment.cost();
+    let cpu = Place::cpu_of_ended().saturating_sub(cpu_before);
 
     let count = overwrites.count() as f64;
     figures.set("writes_per_s", count / run.cost.wall.as_secs_f64());
-    figures.set("write_cpu_us", cost.cpu.as_secs_f64() * 1e6 / count);
-    cost.report_foreign(figures);
+    figures.set("write_cpu_us", cpu.as_secs_f64() * 1e6 / count);
+    moment.cost_of(cpu).report_foreign(figures);
     let written = (meter::bytes_written(), meter::device_bytes_written(dir));
     for (name, before, after) in [
         ("written_per_byte", written_before.0, written.0),
@@ -149,11 +154,13 @@ struct Run {
 fn run_writers(blob: &Blob, dir: &Path, overwrites: &Overwrites, moment: Moment) -> Result<Run> {
     let taken = AtomicU64::new(0);
     thread::scope(|scope| {
-        let taken = &taken;
+        let (taken, keyspace, key) = (&taken, &blob.keyspace, &blob.key);
         let (end, ended) = mpsc::channel();
         let watcher = scope.spawn(move || watch_disk(dir, &ended));
         let writers: Vec<_> = (0..WRITERS)
-            .map(|writer| scope.spawn(move || blob.overwrite(overwrites, writer, taken)))
+            .map(|writer| {
+                scope.spawn(move || write_share(keyspace, key, overwrites, writer, taken))
+            })
             .collect();
         let mut latencies = Latencies::default();
         let mut outcome = Ok(());
@@ -171,6 +178,31 @@ fn run_writers(blob: &Blob, dir: &Path, overwrites: &Overwrites, moment: Moment)
     })
 }
 
+/// One thread's share of the overwrites, of which `taken` are begun by all threads.
+fn write_share(
+    keyspace: &Keyspace,
+    key: &Key,
+    overwrites: &Overwrites,
+    writer: u64,
+    taken: &AtomicU64,
+) -> Result<Latencies> {
+    let count = overwrites.count();
+    let mut random = Random::new(writer);
+    let mut latencies = Latencies::default();
+    while taken.fetch_add(1, Ordering::Relaxed) < count {
+        let offset = random.below(overwrites.bytes / overwrites.len) * overwrites.len;
+        let content = content(random.next(), offset, overwrites.len);
+        let begin = Instant::now();
+        if let Err(error) = keyspace.write(key, offset, content) {
+            // The others end too.
+            taken.store(count, Ordering::Relaxed);
+            return Err(error);
+        }
+        latencies.record(begin.elapsed());
+    }
+    Ok(latencies)
+}
+
 /// The most bytes on disk that are seen until the sender of `ended` is gone.
 fn watch_disk(dir: &Path, ended: &Receiver<()>) -> Result<u64> {
     let look = || {
@@ -186,47 +218,23 @@ fn watch_disk(dir: &Path, ended: &Receiver<()>) -> Result<u64> {
 
 /// The blob in an open store.
 struct Blob {
-    store: Tyr,
+    opened: Opened,
     keyspace: Keyspace,
     key: Key,
 }
 
 impl Blob {
-    fn open(dir: &Path) -> Result<Self> {
-        let store = Tyr::open(dir)?;
-        let keyspace = store.keyspace(NAME)?;
-        Ok(Self { store, keyspace, key: Key::new(NAME)? })
+    fn open(place: &Place) -> Outcome<Self> {
+        let opened = place.open()?;
+        let keyspace = opened.store.keyspace(NAME)?;
+        Ok(Self { opened, keyspace, key: Key::new(NAME)? })
     }
 
     /// Closes the store, with every handle to it.
     fn close(self) -> Result<()> {
-        let Self { store, keyspace, .. } = self;
+        let Self { opened, keyspace, .. } = self;
         drop(keyspace);
-        store.close()
-    }
-
-    /// One thread's share of the overwrites, of which `taken` are begun by all threads.
-    fn overwrite(
-        &self,
-        overwrites: &Overwrites,
-        writer: u64,
-        taken: &AtomicU64,
-    ) -> Result<Latencies> {
-        let count = overwrites.count();
-        let mut random = Random::new(writer);
-        let mut latencies = Latencies::default();
-        while taken.fetch_add(1, Ordering::Relaxed) < count {
-            let offset = random.below(overwrites.bytes / overwrites.len) * overwrites.len;
-            let content = content(random.next(), offset, overwrites.len);
-            let begin = Instant::now();
-            if let Err(error) = self.keyspace.write(&self.key, offset, content) {
-                // The others end too.
-                taken.store(count, Ordering::Relaxed);
-                return Err(error);
-            }
-            latencies.record(begin.elapsed());
-        }
-        Ok(latencies)
+        opened.close()
     }
 
     /// Reads and verifies all of it. Answers MiB a second, of reading alone.
@@ -245,13 +253,14 @@ impl Blob {
         let count = places.min(READS_MAX);
         let mut random = Random::new(WRITERS);
         let mut latencies = Latencies::default();
-        let moment = Moment::now();
+        let cpu = || meter::process_cpu() + self.opened.node_cpu();
+        let cpu_before = cpu();
         for _ in 0..count {
             let offset = random.below(places) * READ_LEN;
             latencies.record(self.read(offset, READ_LEN, overwrites.len)?);
         }
-        let cpu = moment.cost().cpu;
-        figures.set("read_cpu_us", cpu.as_secs_f64() * 1e6 / count as f64);
+        let spent = cpu().saturating_sub(cpu_before);
+        figures.set("read_cpu_us", spent.as_secs_f64() * 1e6 / count as f64);
         figures.set("read_us_p50", latencies.at_us(0.5));
         Ok(())
     }

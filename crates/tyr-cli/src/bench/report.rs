@@ -58,8 +58,16 @@ fn columns(scenario: Scenario) -> &'static [Column] {
             ("disk_per_byte", "on disk/B", 3),
             ("written_per_byte", "written/B", 3),
         ],
-        Scenario::Random => &RANDOM,
+        Scenario::Random | Scenario::RandomNode => &RANDOM,
         Scenario::Return => &RETURN,
+        Scenario::Restart => &[
+            ("fill_s", "fill s", 1),
+            ("ready_s", "ready s", 2),
+            ("node_cpu_s", "CPU s", 2),
+            ("node_resident_mib", "resident MiB", 0),
+            ("node_peak_mib", "its peak MiB", 0),
+            ("first_read_us", "first reads µs", 0),
+        ],
         Scenario::Log => &[
             ("per_s", "calls/s", 0),
             ("cpu_us", "CPU µs/call", 2),
@@ -82,7 +90,7 @@ fn columns(scenario: Scenario) -> &'static [Column] {
 }
 
 /// Of a blob that is overwritten at random: what that costs, then what reading does.
-const RANDOM: [Column; 14] = [
+const RANDOM: [Column; 15] = [
     ("writes_per_s", "writes/s", 0),
     ("write_cpu_us", "CPU µs/write", 2),
     ("p50_us", "p50 µs", 1),
@@ -97,6 +105,7 @@ const RANDOM: [Column; 14] = [
     ("untouched_mib_per_s", "untouched MiB/s", 0),
     ("through_mib_per_s", "through MiB/s", 0),
     ("through_share", "through/untouched", 3),
+    ("node_peak_mib", "peak of who stores MiB", 0),
 ];
 
 /// Of a node that comes back: what is its own, and what others notice.

@@ -22,10 +22,10 @@ use tyr::{Error, KeyspaceConfig, Result};
 use tyr_server::NodeReport;
 
 use super::cluster::{NODES, Processes, READY_MAX};
+use super::filling::{Filling, content, key};
 use super::meter::{self, Figures, Moment};
 use crate::dev::{Children, Layout, Ports};
 use crate::failure::Outcome;
-use crate::random::Random;
 
 /// The node that is killed.
 const NODE: u16 = 0;
@@ -36,11 +36,6 @@ const QUIET: Duration = Duration::from_secs(3);
 const AWAY: Duration = Duration::from_secs(8);
 /// How long it may take to return.
 const RETURN_MAX: Duration = Duration::from_secs(600);
-/// Threads that fill the cluster.
-const FILLERS: u64 = 4;
-/// Bytes of one transaction while it is filled, unless a blob is longer; and blobs at most.
-const BATCH_LEN: u64 = 4 << 20;
-const BATCH_BLOBS: u64 = 1000;
 /// From one write of the other client to its next.
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long it goes on when the node is ready.
@@ -51,10 +46,8 @@ const STATUS_MAX: Duration = Duration::from_secs(10);
 /// What the cluster holds, and what changes while the node is away.
 #[derive(Clone, Copy, Debug)]
 pub struct Absence {
-    /// Blobs.
-    pub blobs: u64,
-    /// Bytes of each.
-    pub len: u64,
+    /// What it holds.
+    pub filling: Filling,
     /// How many of them change.
     pub changed: u64,
 }
@@ -76,9 +69,9 @@ fn measure(layout: &Layout, children: &mut Children, absence: Absence) -> Outcom
     let mut figures = Figures::default();
     let store = Tyr::connect(layout.address())?;
     let keyspace = store.create_keyspace("returning", KeyspaceConfig::default())?;
-    let blobs = Blobs { store: &store, keyspace: &keyspace, absence };
+    let blobs = Blobs { keyspace: &keyspace, absence };
     let begin = Instant::now();
-    blobs.fill()?;
+    absence.filling.write(&store, &keyspace)?;
     figures.set("fill_s", begin.elapsed().as_secs_f64());
 
     let writing = Writing::default();
@@ -133,7 +126,8 @@ fn be_away(
     figures.set("compared", movement.compared as f64);
     figures.set("copied", movement.copied as f64);
     figures.set("copied_mib", movement.bytes as f64 / f64::from(1 << 20));
-    let changed = blobs.absence.changed * blobs.absence.len;
+    let absence = blobs.absence;
+    let changed = absence.changed * absence.filling.len;
     figures.set("copied_per_changed", movement.bytes as f64 / changed as f64);
     thread::sleep(AFTER);
     Ok(())
@@ -157,79 +151,37 @@ fn status(http: SocketAddr) -> Result<NodeReport> {
 
 /// What the cluster is filled with.
 struct Blobs<'a> {
-    store: &'a Tyr,
     keyspace: &'a Keyspace,
     absence: Absence,
 }
 
 impl Blobs<'_> {
-    fn fill(&self) -> Result<()> {
-        let next = AtomicU64::new(0);
-        thread::scope(|scope| {
-            let fillers: Vec<_> =
-                (0..FILLERS).map(|_| scope.spawn(|| self.fill_from(&next))).collect();
-            let mut ended = fillers.into_iter().map(|filler| filler.join());
-            ended.try_for_each(|ended| ended.expect("a benchmark thread does not panic"))
-        })
-    }
-
-    /// Writes batches until there are no more.
-    fn fill_from(&self, next: &AtomicU64) -> Result<()> {
-        let Absence { blobs, len, .. } = self.absence;
-        let batch = (BATCH_LEN / len).clamp(1, BATCH_BLOBS);
-        loop {
-            let begin = next.fetch_add(batch, Ordering::Relaxed);
-            if begin >= blobs {
-                return Ok(());
-            }
-            let mut transaction = self.store.begin();
-            for number in begin..blobs.min(begin + batch) {
-                transaction.put(self.keyspace, key(number), content(number, 0, len))?;
-            }
-            if let Err(error) = transaction.commit() {
-                next.store(blobs, Ordering::Relaxed); // The others end too.
-                return Err(error);
-            }
-        }
-    }
-
     /// Changes some, at equal times while the node is away, since `begin`.
     fn change(&self, begin: Instant) -> Result<()> {
-        let Absence { len, changed, .. } = self.absence;
+        let Absence { filling, changed } = self.absence;
         for (count, number) in (0..).zip(self.changed()) {
             let due = AWAY.mul_f64(f64::from(count) / changed as f64);
             thread::sleep(due.saturating_sub(begin.elapsed()));
-            self.keyspace.put(key(number), content(number, 1, len))?;
+            self.keyspace.put(key(number), content(number, 1, filling.len))?;
         }
         Ok(())
     }
 
     /// Which: some of everywhere.
     fn changed(&self) -> impl Iterator<Item = u64> {
-        let Absence { blobs, changed, .. } = self.absence;
-        (0..changed).map(move |count| count * blobs / changed)
+        let Absence { filling, changed } = self.absence;
+        (0..changed).map(move |count| count * filling.blobs / changed)
     }
 
     /// What was changed reads so.
     fn verify(&self) -> Result<()> {
         for number in self.changed() {
-            if self.keyspace.get(key(number))? != content(number, 1, self.absence.len) {
+            if self.keyspace.get(key(number))? != content(number, 1, self.absence.filling.len) {
                 return Err(Error::corrupt(format!("blob {number} is not what was written")));
             }
         }
         Ok(())
     }
-}
-
-fn key(number: u64) -> String {
-    format!("blob/{number:012}")
-}
-
-/// What a blob has after so many changes: nothing that can be compressed.
-fn content(number: u64, changes: u64, len: u64) -> Vec<u8> {
-    let mut random = Random::new(number << 1 | changes);
-    let words = (0..len.div_ceil(8)).flat_map(|_| random.next().to_le_bytes());
-    words.take(len as usize).collect()
 }
 
 /// A client that writes a few bytes again and again, all the time.
@@ -260,18 +212,5 @@ impl Writing {
             thread::sleep(PAUSE);
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn content_is_as_long_as_asked_for_and_changes() {
-        assert_eq!(content(7, 0, 100).len(), 100);
-        assert_eq!(content(7, 0, 100), content(7, 0, 100));
-        assert_ne!(content(7, 0, 100), content(7, 1, 100));
-        assert_ne!(content(7, 1, 100), content(8, 0, 100));
     }
 }

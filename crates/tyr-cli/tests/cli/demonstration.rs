@@ -104,6 +104,16 @@ fn the_return_of_a_node_is_measured_where_it_is_asked_for() {
 }
 
 #[test]
+fn a_node_that_was_killed_is_measured_until_it_serves_again() {
+    let shell = Shell::empty();
+    let results = &shell.json(["bench", "--quick", "--only", "restart"])[0];
+    let figures = &results["cases"][0]["figures"];
+    for name in ["fill_s", "ready_s", "node_cpu_s", "node_resident_mib", "first_read_us"] {
+        assert!(figures[name]["median"].as_f64().unwrap() > 0.0, "{name}: {results}");
+    }
+}
+
+#[test]
 fn a_long_time_is_measured_in_its_parts() {
     let shell = Shell::empty();
     let results = &shell.json(["bench", "--quick", "--only", "endurance"])[0];
@@ -115,9 +125,9 @@ fn a_long_time_is_measured_in_its_parts() {
 #[test]
 fn random_overwrites_are_measured_where_they_are_asked_for() {
     let shell = Shell::empty();
-    let results = &shell.json(["bench", "--quick", "--only", "random"])[0];
+    let results = &shell.json(["bench", "--quick", "--only", "random,random-node"])[0];
     let cases = results["cases"].as_array().unwrap();
-    assert_eq!(cases.len(), 4, "{results}");
+    assert_eq!(cases.len(), 6, "{results}");
     for case in cases {
         for name in ["write_cpu_us", "slowest_ms", "disk_per_byte_max", "through_share"] {
             assert!(case["figures"][name]["median"].as_f64().unwrap() > 0.0, "{name}: {case}");

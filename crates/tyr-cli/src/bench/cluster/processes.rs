@@ -19,6 +19,11 @@ impl Processes {
         self.nodes.iter().map(|id| cpu(*id)).sum()
     }
 
+    /// CPU time of all that this process has started and that have ended.
+    pub fn ended_cpu() -> Duration {
+        times(std::process::id()).map_or(Duration::ZERO, |[_, of_ended]| of_ended)
+    }
+
     /// The same, with that of this process.
     pub fn cpu(&self) -> Duration {
         self.nodes_cpu() + cpu(std::process::id())
@@ -26,19 +31,20 @@ impl Processes {
 }
 
 fn cpu(id: u32) -> Duration {
-    let stat = fs::read_to_string(stat(id)).ok();
-    stat.and_then(|stat| cpu_of(&stat)).unwrap_or_default()
+    times(id).map_or(Duration::ZERO, |[own, _]| own)
 }
 
-fn stat(id: u32) -> String {
-    format!("/proc/{id}/stat")
+fn times(id: u32) -> Option<[Duration; 2]> {
+    times_of(&fs::read_to_string(format!("/proc/{id}/stat")).ok()?)
 }
 
-/// User and system time of a `stat` file: fields 14 and 15, counted behind the name in brackets.
-fn cpu_of(stat: &str) -> Option<Duration> {
+/// User and system time of a `stat` file, and that of the children that have ended: fields 14 to
+/// 17, counted behind the name in brackets.
+fn times_of(stat: &str) -> Option<[Duration; 2]> {
     let fields = stat.rsplit_once(')')?.1.split_whitespace();
     let mut times = fields.skip(11).map_while(|field| field.parse::<u64>().ok());
-    Some(Duration::from_millis(10 * (times.next()? + times.next()?)))
+    let mut both = || Some(Duration::from_millis(10 * (times.next()? + times.next()?)));
+    Some([both()?, both()?])
 }
 
 #[cfg(test)]
@@ -47,9 +53,9 @@ mod tests {
 
     #[test]
     fn times_are_found_behind_a_name_with_spaces_and_brackets() {
-        let stat = "7 (a ) b) S 1 2 3 4 5 6 7 8 9 10 50 25 0 0 20";
-        assert_eq!(cpu_of(stat), Some(Duration::from_millis(750)));
-        assert_eq!(cpu_of("garbage"), None);
+        let stat = "7 (a ) b) S 1 2 3 4 5 6 7 8 9 10 50 25 3 1 20";
+        assert_eq!(times_of(stat), Some([750, 40].map(Duration::from_millis)));
+        assert_eq!(times_of("garbage"), None);
         assert!(Processes::new(Vec::new()).cpu() < Duration::from_secs(3600));
         assert_eq!(Processes::new(Vec::new()).nodes_cpu(), Duration::ZERO);
     }
