@@ -127,8 +127,12 @@ impl Context for Guarded<'_> {
         self.pass(|context| context.stat())
     }
 
+    fn size(&mut self) -> Result<Option<u64>> {
+        self.pass(|context| context.size())
+    }
+
     fn read(&mut self, offset: u64, len: u64) -> Result<Bytes> {
-        let size = |context: &mut dyn Context| Ok(context.stat()?.map_or(0, |stat| stat.size));
+        let size = |context: &mut dyn Context| Ok(context.size()?.unwrap_or(0));
         self.read_of(len, size, offset, |context, len| context.read(offset, len))
     }
 

@@ -44,6 +44,15 @@ pub trait Context {
     /// Those of what the blob is on.
     fn stat(&mut self) -> Result<Option<Stat>>;
 
+    /// The size of the blob; `None` when there is none. Who does not need the version asks for
+    /// this: the version of what calls before this one wrote is known when they are committed.
+    ///
+    /// # Errors
+    /// As [`Context::stat`].
+    fn size(&mut self) -> Result<Option<u64>> {
+        Ok(self.stat()?.map(|stat| stat.size))
+    }
+
     /// `len` bytes from `offset` on; fewer where the blob ends before.
     ///
     /// # Errors
@@ -61,7 +70,7 @@ pub trait Context {
     /// # Errors
     /// As [`Context::stat`].
     fn append(&mut self, data: &[u8]) -> Result<u64> {
-        let offset = self.stat()?.map_or(0, |stat| stat.size);
+        let offset = self.size()?.unwrap_or(0);
         self.write(offset, data)?;
         Ok(offset)
     }

@@ -3,12 +3,12 @@
 
 use std::fmt;
 
-use tyr_types::{Error, ErrorKind};
+use tyr_types::{Error, ErrorKind, FailureCause, MethodFailure};
 
 use crate::limits::TEXT_LEN_MAX;
 
 /// A limit that a call met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumCount)]
 pub enum Limit {
     /// Safepoints.
     Fuel,
@@ -24,6 +24,25 @@ pub enum Limit {
     Effect,
     /// Bytes of its answer.
     Answer,
+}
+
+impl Limit {
+    /// All of them.
+    pub const ALL: [Self; <Self as strum::EnumCount>::COUNT] =
+        [Self::Fuel, Self::Time, Self::Memory, Self::Input, Self::Read, Self::Effect, Self::Answer];
+
+    /// Its name, by which another program knows it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fuel => "fuel",
+            Self::Time => "time",
+            Self::Memory => "memory",
+            Self::Input => "input",
+            Self::Read => "read",
+            Self::Effect => "effect",
+            Self::Answer => "answer",
+        }
+    }
 }
 
 /// Why a call has no answer. None of what it wrote counts.
@@ -117,6 +136,39 @@ impl Failure {
             Self::Limit { limit, text } => Self::Limit { limit: *limit, text: text.clone() },
             Self::Context(error) => Self::Context(error.duplicate()),
         }
+    }
+}
+
+/// For a program elsewhere.
+impl From<Failure> for MethodFailure {
+    fn from(failure: Failure) -> Self {
+        let kind = failure.kind();
+        let (cause, text) = match failure {
+            Failure::Method { code, text, .. } => (FailureCause::Method { code }, text),
+            Failure::Broken { text } => (FailureCause::Broken, text),
+            Failure::Limit { limit, text } => {
+                (FailureCause::Limit { name: limit.name().to_owned() }, text)
+            }
+            Failure::Context(error) => (FailureCause::Store, error.to_string()),
+        };
+        Self { cause, kind, text }
+    }
+}
+
+/// From a program elsewhere. A limit that is not known here is one of what it was run on.
+impl From<MethodFailure> for Failure {
+    fn from(MethodFailure { cause, kind, text }: MethodFailure) -> Self {
+        let of_limit = |name: String| {
+            let limit = Limit::ALL.into_iter().find(|limit| limit.name() == name);
+            limit.map(|limit| Self::Limit { limit, text: text.clone() })
+        };
+        let known = match cause {
+            FailureCause::Method { code } => Some(Self::method(kind, text.clone()).with_code(code)),
+            FailureCause::Broken => Some(Self::broken(text.clone())),
+            FailureCause::Limit { name } => of_limit(name),
+            FailureCause::Store => None,
+        };
+        known.unwrap_or_else(|| Self::Context(Error::new(kind, text)))
     }
 }
 

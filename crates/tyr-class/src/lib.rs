@@ -15,8 +15,9 @@
 //! thread or file here either.
 //!
 //! Reading order: [`class`] says what a class is, [`context`] what a method sees, [`failure`] how
-//! it fails, [`call`](mod@call) how it is kept within [`limits`]; [`map`] has keys and values,
-//! [`lua`] the classes in Lua, [`testing`] a blob in memory.
+//! it fails, [`call`](mod@call) how it is kept within [`limits`], [`draft`] how what a failed call
+//! wrote is nowhere; [`map`] has keys and values, [`lua`] the classes in Lua, [`testing`] a blob in
+//! memory.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -28,7 +29,7 @@
 //! let script = br#"
 //!     return { name = "register", methods = {
 //!         set = { kind = "call", run = function(cx, blob, input)
-//!             if blob:stat() > 0 then cx:fail("AlreadyExists", "it is set") end
+//!             if blob:size() > 0 then cx:fail("AlreadyExists", "it is set") end
 //!             blob:write(0, input)
 //!         end } } }"#;
 //! let clock = Arc::new(|| Duration::ZERO);
@@ -43,6 +44,7 @@
 pub mod call;
 pub mod class;
 pub mod context;
+pub mod draft;
 pub mod failure;
 pub mod limits;
 pub mod lua;
@@ -52,6 +54,7 @@ pub mod testing;
 pub use call::call;
 pub use class::{Class, ClassInfo, MethodInfo, MethodKind};
 pub use context::{Companion, Context, LogLevel};
+pub use draft::Draft;
 pub use failure::{Failure, Limit};
 pub use limits::Limits;
 pub use lua::{Clock, LuaClass};

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tyr_types::limits::{METHOD_ANSWER_MAX, METHOD_INPUT_MAX};
+
 /// Characters of the name of a class or a method: with a version they stand in a key.
 pub const NAME_LEN_MAX: usize = 64;
 
@@ -19,6 +21,9 @@ pub const LOG_LINES_MAX: usize = 100;
 
 /// Bytes that one read of a blob answers: what a call may write, too.
 pub const CALL_READ_LEN_MAX: u64 = 4 << 20;
+
+/// Bytes that a draft has read and keeps for the next read; above, they are read again.
+pub const DRAFT_READ_BYTES_MAX: usize = 8 << 20;
 
 /// What a single change of a blob counts for in a call's effect besides its bytes: so that one
 /// call makes no more operations than a transaction has.
@@ -72,9 +77,9 @@ impl Limits {
         fuel: 1_000_000,
         time: Duration::from_millis(100),
         memory: 16 << 20,
-        input: 1 << 20,
+        input: METHOD_INPUT_MAX,
         effect: 4 << 20,
-        answer: 64 << 10,
+        answer: METHOD_ANSWER_MAX,
     };
 }
 

@@ -17,7 +17,7 @@ methods.set = { kind = "call", run = function(cx, blob, input)
     blob.map:set("by", cx.caller)
 end }
 methods.get = { kind = "query", run = function(cx, blob)
-    local size, version, exists = blob:stat()
+    local size, exists = blob:size()
     if not exists then cx:fail("NotFound", "it is not set") end
     return blob:read(0, size)
 end }
@@ -59,9 +59,9 @@ fn set(context: &mut dyn Context, input: &[u8]) -> Result<Bytes, Failure> {
 }
 
 fn get(context: &mut dyn Context) -> Result<Bytes, Failure> {
-    let stat = context.stat()?;
-    let stat = stat.ok_or_else(|| Failure::method(ErrorKind::NotFound, "it is not set"))?;
-    Ok(context.read(0, stat.size)?)
+    let size = context.size()?;
+    let size = size.ok_or_else(|| Failure::method(ErrorKind::NotFound, "it is not set"))?;
+    Ok(context.read(0, size)?)
 }
 
 fn add(context: &mut dyn Context, input: &[u8]) -> Result<Bytes, Failure> {

@@ -22,6 +22,7 @@ pub mod keyspace;
 pub mod lease;
 pub mod limits;
 pub mod location;
+pub mod method;
 pub mod notice;
 pub mod operation;
 pub mod payload;
@@ -45,6 +46,7 @@ pub use kept::{KeptName, KeptSnapshot};
 pub use keyspace::{Durability, KeyspaceConfig, KeyspaceInfo, KeyspaceName};
 pub use lease::{LeaseMode, Leased};
 pub use location::{ChunkLocation, Replica};
+pub use method::{FailureCause, MethodAnswer, MethodCall, MethodFailure};
 pub use notice::{Notice, NoticeId, Notified, Watcher};
 pub use operation::{
     BlobOperations, Existence, Operation, OperationId, Outcome, Stat, Transaction,

@@ -31,6 +31,12 @@ pub const TRANSACTION_OPERATIONS_MAX: usize = 65_536;
 /// megabytes of answer.
 pub const LOCATIONS_MAX: u64 = 65_536;
 
+/// Bytes of the input of a method that is called: what is longer is written to a blob first.
+pub const METHOD_INPUT_MAX: usize = 1 << 20;
+
+/// Bytes that a method answers: an answer waits in memory for the transaction of its call.
+pub const METHOD_ANSWER_MAX: usize = 64 << 10;
+
 /// Bytes of payload a transaction carries by value; larger payloads go to extents first and the
 /// transaction refers to them, so that a log segment always holds a whole record.
 pub const TRANSACTION_INLINE_MAX: usize = 16 << 20;

@@ -24,6 +24,7 @@ pub enum Op {
     Truncate,
     Create,
     Remove,
+    Size,
     Stat,
     Transform,
     MapGet,
@@ -50,6 +51,7 @@ impl Op {
         (Self::Truncate, "truncate"),
         (Self::Create, "create"),
         (Self::Remove, "remove"),
+        (Self::Size, "size"),
         (Self::Stat, "stat"),
         (Self::Transform, "transform"),
         (Self::MapGet, "map_get"),
@@ -177,6 +179,7 @@ impl Host<'_> {
             }
             Op::Create => one(Value::Boolean(context.create()?)),
             Op::Remove => one(Value::Boolean(context.remove()?)),
+            Op::Size => size(context),
             Op::Stat => stat(lua, context),
             Op::Transform => transform(lua, context, [a, b, c, d]),
             Op::MapGet => get(lua, context, &map_key(a)?),
@@ -245,6 +248,12 @@ fn code(value: &Value) -> Refused<i32> {
         _ => None,
     }
     .ok_or_else(|| "the code is a whole number of 32 bits".to_owned())
+}
+
+fn size(context: &mut dyn Context) -> Values {
+    let size = context.size()?;
+    let shown = value::from_offset(size.unwrap_or(0), "the size of the blob")?;
+    Ok([shown, Value::Boolean(size.is_some()), NIL, NIL])
 }
 
 fn stat(lua: &Lua, context: &mut dyn Context) -> Values {

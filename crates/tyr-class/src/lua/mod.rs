@@ -14,7 +14,7 @@
 //! ```lua
 //! return { name = "register", methods = {
 //!   set = { kind = "call", run = function(cx, blob, input)
-//!     if blob:stat() > 0 then cx:fail("AlreadyExists", "it is set") end
+//!     if blob:size() > 0 then cx:fail("AlreadyExists", "it is set") end
 //!     blob:write(0, input)
 //!   end },
 //!   get = { kind = "query", run = function(cx, blob) return blob:read(0, 2 ^ 20) end } } }
@@ -24,8 +24,8 @@
 //!
 //! **What scripts have.** `blob:read(offset, len)`, `blob:write(offset, data)`,
 //! `blob:append(data)`, `blob:truncate(size)`, `blob:create(exclusive)`, `blob:remove()`,
-//! `blob:transform(offset, kind, type, operand)`, and `blob:stat()`, which returns size, version
-//! and existence. `blob.map:get(key)`, `set(key, value)`, `remove(key)`, `clear()`, `header()`,
+//! `blob:transform(offset, kind, type, operand)`, `blob:size()`, which returns size and existence,
+//! and `blob:stat()`, which returns size, version and existence. `blob.map:get(key)`, `set(key, value)`, `remove(key)`, `clear()`, `header()`,
 //! `header(value)`, and `next(after, count)` and `prefix(prefix, after, count)`, which return keys
 //! and values as two lists. `blob:xattr(name)` with `get()`, `set(value)`, `remove()`. `cx.now` in
 //! microseconds, `cx.caller`, `cx.transaction`, `cx:log(level, text)`, and

@@ -19,6 +19,8 @@ fn a_blob_is_read_and_written() {
         assert(buffer.tostring(blob:read(0, 100)) == "\0\0cdef\0\0")
         assert(buffer.len(blob:read(100, 1)) == 0)
         assert(select(3, blob:stat()))
+        local size, exists = blob:size()
+        assert(size == 8 and exists)
         assert(blob:transform(0, "add", "u16", 258) == 258)
         assert(blob:transform(8, "add", "i64", "9007199254740993") == "9007199254740993")
         assert(blob:transform(8, "sub", "i64", 1) == 9007199254740992)
