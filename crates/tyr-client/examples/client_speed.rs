@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use tyr_client::control::{Asked, Control, UsageOfNodes};
+use tyr_client::control::{Asked, CalledAt, Control, UsageOfNodes};
 use tyr_client::{
     Client, ClientConfig, ClientParts, Inbox, Place, Presence, Transport, Want, block_on,
 };
+use tyr_control::call::Called;
 use tyr_control::status::Bootstrap;
 use tyr_control::{Answer, NodeRecord, Request};
 use tyr_metadata::KeyChange;
@@ -76,6 +77,10 @@ impl Control for Yes {
 
     fn usage_of(&self, _: BTreeMap<u16, NodeRecord>) -> Asked<UsageOfNodes> {
         unreachable!("nobody asks how much there is")
+    }
+
+    fn call_at(&self, _: NodeId, _: Called, _: Duration, _: Duration) -> Asked<CalledAt> {
+        unreachable!("nobody calls methods")
     }
 
     fn changes(&self, _: String, _: u64) -> Asked<(Vec<KeyChange>, u64)> {

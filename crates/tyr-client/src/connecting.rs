@@ -90,9 +90,10 @@ impl Client {
         let (number, inbox) = (clock::random_u64(), Inbox::default());
         let entrance = Arc::new(Entrance { inbox: inbox.clone(), ..Entrance::default() });
         let network = start_network(options, &bootstrap, number, &entrance)?;
-        network.set_nodes(&addresses(&bootstrap));
+        let places = addresses(&bootstrap);
+        network.set_nodes(&places);
         entrance.wait(&map, until, || is_denied(&network)).ok_or_else(|| unreached(&network))?;
-        let transport = NetworkTransport::new(network, monitors, thread);
+        let transport = NetworkTransport::new(network, monitors, thread, places);
         let (transport, control) = (Arc::clone(&transport), transport);
         let config = options.config;
         Self::start(ClientParts { number, map, transport, inbox, control, config })

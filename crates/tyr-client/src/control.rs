@@ -5,12 +5,13 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use tyr_control::call::{CallAnswer, Called};
 use tyr_control::status::Bootstrap;
 use tyr_control::usage::NodeUsage;
-use tyr_control::{Answer, NodeRecord, Request};
+use tyr_control::{Answer, CallError, NodeRecord, Request};
 use tyr_metadata::KeyChange;
 use tyr_protocol::map::Change;
-use tyr_types::{Epoch, Result};
+use tyr_types::{Epoch, NodeId, Result};
 
 use super::presence::Presence;
 
@@ -19,6 +20,9 @@ pub type Asked<T> = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 
 /// What nodes say of how much there is with them, by number.
 pub type UsageOfNodes = BTreeMap<u16, Result<NodeUsage>>;
+
+/// What came of a call that a node was sent.
+pub type CalledAt = std::result::Result<Option<CallAnswer>, CallError>;
 
 /// The monitors, as a client sees them.
 pub trait Control: Send + Sync + 'static {
@@ -31,6 +35,15 @@ pub trait Control: Send + Sync + 'static {
     fn ask(&self, request: Request) -> Asked<Answer>;
     /// What each of these nodes says of how much there is with it, or why it does not say.
     fn usage_of(&self, nodes: BTreeMap<u16, NodeRecord>) -> Asked<UsageOfNodes>;
+    /// Has a node run a method, after a pause; `None` when it is of an older release. What is known
+    /// of where the node is may be old.
+    fn call_at(
+        &self,
+        node: NodeId,
+        called: Called,
+        pause: Duration,
+        patience: Duration,
+    ) -> Asked<CalledAt>;
     /// What changed under a prefix of the service metadata after a revision, and up to which
     /// revision that is everything; comes when there is something. Dropping it withdraws it.
     fn changes(&self, prefix: String, after: u64) -> Asked<(Vec<KeyChange>, u64)>;

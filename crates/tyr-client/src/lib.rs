@@ -17,7 +17,7 @@
 //! watch, [`clock`] wakes the session when it asked for that. [`control`] is what a client needs of
 //! the monitors, [`keyspaces`] finds and makes keyspaces by it, [`mod@kept`] keeps snapshots,
 //! [`metadata`] and [`locations`] are what else is asked there, [`mod@usage`] what is asked of each
-//! node, [`presence`] what goes when the client does.
+//! node, [`calls`] what one node is asked to run, [`presence`] what goes when the client does.
 //! [`connecting`] puts all this on a network: [`network_transport`] is where messages and questions
 //! to the monitors go out there, and [`mod@tls`] what is said of encryption.
 //!
@@ -25,6 +25,7 @@
 //! here what its callers make of answers.
 
 pub mod answer;
+mod calls;
 mod clock;
 mod connecting;
 pub mod control;
@@ -68,7 +69,7 @@ pub use self::key_lease::KeyLease;
 pub use self::key_watch::KeyWatch;
 pub use self::presence::Presence;
 pub use self::tls::TlsOptions;
-pub use tyr_protocol::level::{LEVEL_COPYING, LEVEL_LISTING, LEVEL_STRETCHING};
+pub use tyr_protocol::level::{LEVEL_CALLING, LEVEL_COPYING, LEVEL_LISTING, LEVEL_STRETCHING};
 pub use tyr_protocol::read::layout;
 pub use tyr_protocol::session::{Place, Seen, Want};
 pub use tyr_protocol::upload::PieceSource;
@@ -186,6 +187,8 @@ pub struct Client {
     driver: Arc<Driver>,
     control: Arc<dyn Control>,
     clock: Mutex<Option<JoinHandle<()>>>,
+    /// How long a call may take.
+    timeout: Duration,
 }
 
 impl fmt::Debug for Client {
@@ -213,7 +216,8 @@ impl Client {
                     .with_source(error)
             })?;
         let clock = Mutex::new(Some(clock));
-        Ok(Arc::new(Self { driver, control, clock }))
+        let timeout = config.timeout;
+        Ok(Arc::new(Self { driver, control, clock, timeout }))
     }
 
     /// Commits a transaction. `held` are what its reads began: they end when it is answered.

@@ -15,10 +15,11 @@ use tyr_types::{Epoch, Error, NodeId, Result};
 
 use super::Transport;
 use super::answer::closed;
-use super::control::{Asked, Control, UsageOfNodes};
+use super::control::{Asked, CalledAt, Control, UsageOfNodes};
 use super::presence::Presence;
+use tyr_control::call::Called;
 use tyr_control::status::Bootstrap;
-use tyr_control::{Answer, MetadataClient, NodeRecord, Request, Thread};
+use tyr_control::{Answer, CallError, MetadataClient, NodeRecord, Request, Thread};
 use tyr_metadata::KeyChange;
 use tyr_net::{Network, NodeAddresses};
 
@@ -49,11 +50,20 @@ pub(super) struct NetworkTransport {
     thread: Mutex<Option<Thread>>,
     /// Of the newest map that the client goes by.
     epoch: watch::Sender<Epoch>,
+    /// Where the nodes are, as far as known.
+    places: Arc<Mutex<BTreeMap<NodeId, NodeAddresses>>>,
 }
 
 impl NetworkTransport {
     /// The way by this network, which asks the monitors on this thread.
-    pub fn new(network: Network, monitors: MetadataClient, thread: Thread) -> Arc<Self> {
+    pub fn new(
+        network: Network,
+        monitors: MetadataClient,
+        thread: Thread,
+        places: BTreeMap<NodeId, NodeAddresses>,
+    ) -> Arc<Self> {
+        let places = Arc::new(Mutex::new(places));
+        let placing = Arc::clone(&places);
         let (epoch, newest) = watch::channel(Epoch(0));
         let handle = thread.handle.clone();
         let asking = monitors.clone();
@@ -66,9 +76,13 @@ impl NetworkTransport {
             newest,
             move || connected.statistics().nodes == 0,
             look,
-            move |nodes| following.set_nodes(nodes),
+            move |nodes| {
+                placing.lock().clone_from(nodes);
+                following.set_nodes(nodes);
+            },
         ));
-        Arc::new(Self { network, monitors, handle, thread: Mutex::new(Some(thread)), epoch })
+        let thread = Mutex::new(Some(thread));
+        Arc::new(Self { network, monitors, handle, thread, epoch, places })
     }
 
     /// Has something asked on the control thread; what nobody waits for any more ends there.
@@ -116,6 +130,25 @@ impl Control for NetworkTransport {
     fn usage_of(&self, nodes: BTreeMap<u16, NodeRecord>) -> Asked<UsageOfNodes> {
         let monitors = self.monitors.clone();
         self.run(async move { Ok(monitors.usage_of(nodes).await) })
+    }
+
+    fn call_at(
+        &self,
+        node: NodeId,
+        called: Called,
+        pause: Duration,
+        patience: Duration,
+    ) -> Asked<CalledAt> {
+        let (monitors, places) = (self.monitors.clone(), Arc::clone(&self.places));
+        self.run(async move {
+            tokio::time::sleep(pause).await;
+            let address = places.lock().get(&node).and_then(|it| it.addresses.first().cloned());
+            let Some(address) = address else {
+                let text = format!("where node {} is has not been heard yet", node.0);
+                return Ok(Err(CallError::NotSent(text)));
+            };
+            Ok(monitors.call_at(&address, called, patience).await)
+        })
     }
 
     fn changes(&self, prefix: String, after: u64) -> Asked<(Vec<KeyChange>, u64)> {

@@ -18,7 +18,7 @@ use super::connect::Connect;
 use super::connection::{Answers, CallError, Connection};
 use super::hello::{Hello, Sender};
 use super::message::{Answer, Fault, Question, Remarks, Request, WATCH_QUIET, no_leader};
-use super::peers::Peers;
+use super::peers::{Peers, SayHello};
 use super::proposal::Proposal;
 use crate::record::NodeRecord;
 use crate::status::{Bootstrap, Status};
@@ -68,6 +68,8 @@ impl ClientOptions {
 
 struct Shared {
     peers: Peers,
+    /// Connections for calls of methods, which take long and may be many: nobody waits behind them.
+    calls: Peers,
     addresses: Mutex<Vec<String>>,
     /// The address to ask, modulo their number.
     turn: AtomicUsize,
@@ -98,9 +100,11 @@ impl MetadataClient {
             let cluster = *meant.lock();
             Hello { cluster, sender: sender.clone(), token: token.clone() }
         };
-        let peers = Peers::new(connect, Arc::new(say));
+        let say: SayHello = Arc::new(say);
+        let calls = Peers::new(Arc::clone(&connect), Arc::clone(&say));
+        let peers = Peers::new(connect, say);
         let (addresses, turn) = (Mutex::new(addresses), AtomicUsize::new(0));
-        let shared = Shared { peers, addresses, turn, cluster, patience };
+        let shared = Shared { peers, calls, addresses, turn, cluster, patience };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -197,6 +201,11 @@ impl MetadataClient {
             self.shared.cluster.lock().get_or_insert(cluster);
         }
         Ok(open)
+    }
+
+    /// The connections for calls of methods.
+    pub(super) fn calls(&self) -> &Peers {
+        &self.shared.calls
     }
 
     fn address(&self) -> (usize, String) {

@@ -19,7 +19,7 @@ pub const MAGIC: &[u8; 8] = b"TYR-CTRL";
 pub const VERSION: u32 = 2;
 /// The requests that are understood here, by [`Request::level`](super::Request::level): a welcome
 /// tells, and a later request is not sent to who would not know what it is.
-pub const LEVEL: u8 = LEVEL_PRESENCE;
+pub const LEVEL: u8 = LEVEL_CALLS;
 /// What a program understands that tells nothing of it.
 pub const LEVEL_FIRST: u8 = 1;
 /// From here on nodes say how they stand.
@@ -30,6 +30,8 @@ pub const LEVEL_USAGE: u8 = 3;
 pub const LEVEL_REMARKS: u8 = 4;
 /// From here on entries of the service metadata are bound to clients' presences.
 pub const LEVEL_PRESENCE: u8 = 5;
+/// From here on nodes run methods of objects.
+pub const LEVEL_CALLS: u8 = 6;
 /// Bytes of a hello: names and tokens are short.
 pub const HELLO_LEN_MAX: usize = 8 << 10;
 

@@ -13,12 +13,13 @@
 //! ```
 //!
 //! Reading order: what is agreed on is a value of `tyr-metadata`; [`record`], [`status`], [`usage`]
-//! and [`refusal`] are values that travel beside it. Then [`hello`], [`message`] with [`proposal`]
-//! and [`presence`], [`frame`]; [`connect`], [`connection`] and [`peers`], by which a node asks
-//! others; [`client`] is what clients and the command line have, and [`thread`] where it runs.
+//! and [`refusal`] are values that travel beside it. Then [`hello`], [`message`] with [`proposal`],
+//! [`presence`] and [`call`], [`frame`]; [`connect`], [`connection`] and [`peers`], by which a node
+//! asks others; [`client`] is what clients and the command line have, and [`thread`] where it runs.
 //!
 //! This crate must not know what is done about a request: a node's monitor answers.
 
+pub mod call;
 pub mod client;
 pub mod connect;
 pub mod connection;

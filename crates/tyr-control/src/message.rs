@@ -6,7 +6,10 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tyr_types::{Epoch, Error};
 
-use super::hello::{LEVEL_FIRST, LEVEL_PRESENCE, LEVEL_REMARKS, LEVEL_REPORT, LEVEL_USAGE};
+use super::call::{CallAnswer, Called};
+use super::hello::{
+    LEVEL_CALLS, LEVEL_FIRST, LEVEL_PRESENCE, LEVEL_REMARKS, LEVEL_REPORT, LEVEL_USAGE,
+};
 use super::presence::Presence;
 use super::proposal::Proposal;
 use crate::record::NodeRecord;
@@ -138,6 +141,8 @@ pub enum Request {
     Remark(Remarks),
     /// About a client's presence. Of level 5.
     Presence(Presence),
+    /// A method of an object, of which the node that is asked is the authority. Of level 6.
+    Call(Called),
 }
 
 /// What happened at a node, for who looks after the cluster.
@@ -185,7 +190,7 @@ impl Request {
             | Self::Usage
             | Self::Remark(_) => true,
             Self::Presence(presence) => presence.is_repeatable(),
-            Self::Transact(_) | Self::Propose(_) => false,
+            Self::Transact(_) | Self::Propose(_) | Self::Call(_) => false,
         }
     }
 
@@ -208,6 +213,7 @@ impl Request {
             Self::Usage => LEVEL_USAGE,
             Self::Remark(_) => LEVEL_REMARKS,
             Self::Presence(_) => LEVEL_PRESENCE,
+            Self::Call(_) => LEVEL_CALLS,
         }
     }
 }
@@ -251,6 +257,8 @@ pub enum Answer {
     Report(Bytes),
     /// To `Usage`.
     Usage(NodeUsage),
+    /// To `Call`.
+    Called(CallAnswer),
 }
 
 impl Answer {

@@ -46,7 +46,8 @@ pub(super) fn describe(
         | Request::Report
         | Request::Usage
         | Request::Remark(_)
-        | Request::Presence(_) => None,
+        | Request::Presence(_)
+        | Request::Call(_) => None,
     }
 }
 

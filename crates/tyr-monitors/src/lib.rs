@@ -32,4 +32,4 @@ mod tests;
 
 pub use self::monitor::Monitor;
 pub use self::options::{Describe, InitialNode, MonitorOptions};
-pub use self::responder::{Answering, Authenticate, Responder};
+pub use self::responder::{Answering, Authenticate, Responder, RunCall, Running};

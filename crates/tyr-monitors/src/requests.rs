@@ -76,6 +76,9 @@ impl Monitor {
             Request::Report | Request::Usage => {
                 return Err(refused(Error::invalid("a node reports itself, no monitor for it")));
             }
+            Request::Call(_) => {
+                return Err(refused(Error::invalid("the node of an object runs its methods")));
+            }
             Request::Get(_)
             | Request::List { .. }
             | Request::Transact(_)
@@ -232,7 +235,8 @@ impl Monitor {
             | Request::Bootstrap
             | Request::Leader
             | Request::Report
-            | Request::Usage => {
+            | Request::Usage
+            | Request::Call(_) => {
                 unreachable!("answered before anybody looks for a leader")
             }
         }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use tyr_types::{Error, ErrorKind, Result};
 use crate::audit;
 use crate::monitor::Monitor;
 use crate::options::Describe;
+use tyr_control::call::{CallAnswer, Called};
 use tyr_control::client::MetadataClient;
 use tyr_control::connect::Stream;
 use tyr_control::connection::write_all;
@@ -51,6 +53,8 @@ pub struct Answering {
     pub usage: Usage,
     /// What a change of an entry is.
     pub describe: Describe,
+    /// Runs methods of objects.
+    pub call: RunCall,
 }
 
 /// Says how a node stands, as JSON; `None` while it starts, and when it has stopped. May take its
@@ -60,11 +64,21 @@ pub type Report = Arc<dyn Fn() -> Option<Bytes> + Send + Sync>;
 /// Says how much there is with a node; as [`Report`] it may take its time, and be nothing.
 pub type Usage = Arc<dyn Fn() -> Option<NodeUsage> + Send + Sync>;
 
+/// Runs a method of an object for somebody, if that may have it run here. It is waited for on the
+/// thread of the control plane, and must not hold that up.
+pub type RunCall = Arc<dyn Fn(&Identity, Called) -> Running + Send + Sync>;
+
+/// A call under way. What was begun may go on when it is dropped.
+pub type Running = Pin<Box<dyn Future<Output = CallAnswer> + Send>>;
+
 impl Answering {
     /// Of a node that tells nothing of itself.
     pub fn new(monitor: Option<Monitor>, others: Option<MetadataClient>) -> Self {
         let (report, usage) = (Arc::new(|| None), Arc::new(|| None));
-        Self { monitor, others, report, usage, describe: Arc::new(|_, _, _| None) }
+        let describe: Describe = Arc::new(|_, _, _| None);
+        let unhosted = || Box::pin(std::future::ready(CallAnswer::Unhosted)) as Running;
+        let call: RunCall = Arc::new(move |_, _| unhosted());
+        Self { monitor, others, report, usage, describe, call }
     }
 
     /// The monitor, while it votes.
@@ -204,6 +218,11 @@ impl Responder {
         };
         if let Request::Watch { prefix, after } = question.request {
             return self.watch(actor, prefix, after, number, frames).await;
+        }
+        if let Request::Call(called) = question.request {
+            let answer = (self.answering.call)(&identity, called).await;
+            _ = reply(&frames, number, Ok(Answer::Called(answer))).await;
+            return;
         }
         let is_raft = matches!(question.request, Request::Raft(_));
         let change = self.describe(&identity, &question).await;

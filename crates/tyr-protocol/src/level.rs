@@ -24,6 +24,7 @@
 //! | 20 | [`LEVEL_RETURNING`]: nodes that return by difference |
 //! | 21 | [`LEVEL_PAGES`]: page files in the folders of nodes |
 //! | 22 | [`LEVEL_SUMMARIZING`]: what a node has, summed up for one that returns |
+//! | 23 | [`LEVEL_CALLING`]: methods of objects run at nodes, and the right to call them |
 //!
 //! A program speaks every level from [`LEVEL_MIN`] to [`LEVEL`]. A change that an older program
 //! cannot read, be it a message, a field, an operation or a record, makes the next level: one more
@@ -37,7 +38,7 @@
 use tyr_types::{BlobOperations, Expected, Operation, Payload, Transaction, TransformKind};
 
 /// The highest feature level that this program speaks.
-pub const LEVEL: u8 = LEVEL_SUMMARIZING;
+pub const LEVEL: u8 = LEVEL_CALLING;
 
 /// The lowest feature level that this program still speaks. A peer whose highest is below it is
 /// refused by name.
@@ -122,6 +123,10 @@ pub const LEVEL_PAGES: u8 = 21;
 /// it is told each name.
 pub const LEVEL_SUMMARIZING: u8 = 22;
 
+/// From this level on nodes run methods of objects for who calls them, and a user may have the
+/// right to nothing else: a node of before could not read such a user.
+pub const LEVEL_CALLING: u8 = 23;
+
 /// The highest level whose bytes this program can read and write at all. With the feature
 /// `next-level`, which is for tests, one above [`LEVEL`]: then the program can be told to speak as
 /// the next release might.
@@ -152,6 +157,7 @@ const _: () = assert!(LEVEL_KEEPING < LEVEL_GROUP_LEASING, "levels only come");
 const _: () = assert!(LEVEL_GROUP_LEASING < LEVEL_RETURNING, "levels only come");
 const _: () = assert!(LEVEL_RETURNING < LEVEL_PAGES, "levels only come");
 const _: () = assert!(LEVEL_PAGES < LEVEL_SUMMARIZING, "levels only come");
+const _: () = assert!(LEVEL_SUMMARIZING < LEVEL_CALLING, "levels only come");
 
 /// The level that a transaction needs: all nodes of its chain speak it, or it is not begun.
 pub fn level_of(transaction: &Transaction) -> u8 {

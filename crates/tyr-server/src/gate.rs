@@ -10,6 +10,7 @@
 
 mod authenticate;
 mod disks;
+pub(crate) mod methods;
 mod permission;
 mod refused;
 
@@ -27,9 +28,10 @@ use tyr_protocol::message::{Address, Body, Envelope, ReadRequest};
 use tyr_protocol::read::Kind;
 use tyr_protocol::upload::{self, PieceSource, StagedPiece};
 use tyr_protocol::wire::Unread;
-use tyr_types::{BlobName, Error, KeyspaceId, NodeId, Result, Timestamp, Transaction};
+use tyr_types::{BlobName, Epoch, Error, KeyspaceId, NodeId, Result, Timestamp, Transaction};
 
 use self::disks::Disks;
+use self::methods::Methods;
 use self::refused::Refused;
 use super::memory_pressure::MemoryPressure;
 use super::quota::Quotas;
@@ -59,6 +61,7 @@ pub(crate) struct Gate {
     /// The newest map the node goes by, for names of keyspaces.
     map: RwLock<Option<Arc<ClusterMap>>>,
     pub refused: Refused,
+    pub methods: Methods,
 }
 
 /// What is behind the gate; it is there before anybody is let in.
@@ -76,7 +79,8 @@ impl Gate {
         let (parts, map) = (OnceLock::new(), RwLock::default());
         let (is_closed, disks) = (AtomicBool::new(false), Disks::default());
         let refused = Refused::default();
-        Arc::new(Self { users, domain, parts, is_closed, disks, map, refused })
+        let methods = Methods::default();
+        Arc::new(Self { users, domain, parts, is_closed, disks, map, refused, methods })
     }
 
     /// Opens it.
@@ -100,6 +104,22 @@ impl Gate {
     /// The map by which names of keyspaces are told.
     pub fn learn(&self, map: Arc<ClusterMap>) {
         *self.map.write() = Some(map);
+    }
+
+    /// Whether this node is the authority of a blob's first chunk; else the epoch by whose map
+    /// another is.
+    ///
+    /// # Errors
+    /// `Unavailable` before the node takes part, and when it stops.
+    pub fn authority(&self, blob: &BlobName) -> Result<std::result::Result<(), Epoch>> {
+        let is_open = !self.is_closed.load(Ordering::Acquire);
+        let parts = self.parts.get().filter(|_| is_open);
+        let map = self.map.read();
+        let (Some(parts), Some(map)) = (parts, map.as_ref()) else {
+            return Err(Error::unavailable("the node starts, or stops; nothing was done"));
+        };
+        let is_here = map.holders(blob, 0).first() == Some(&parts.driver.node());
+        Ok(if is_here { Ok(()) } else { Err(map.epoch) })
     }
 
     fn take_from_node(&self, parts: &Parts, node: NodeId, envelope: Envelope) -> Option<Envelope> {

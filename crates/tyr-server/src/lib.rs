@@ -29,7 +29,7 @@ mod remarks;
 mod server;
 
 pub use self::server::{
-    ChunkSum, DiskReport, Formation, Health, Identity, InitialNode, LeaseConfig, MapReport,
-    MovementStatistics, NodeId, NodeReport, NodeStatistics, Observer, ROOM_MIN, ScrubConfig,
-    ScrubStatistics, SeatReport, Server, ServerOptions, room,
+    Answering, ChunkSum, DiskReport, Formation, Health, Identity, InitialNode, LeaseConfig,
+    MapReport, MethodHost, MovementStatistics, NodeId, NodeReport, NodeStatistics, Observer,
+    ROOM_MIN, ScrubConfig, ScrubStatistics, SeatReport, Server, ServerOptions, room,
 };

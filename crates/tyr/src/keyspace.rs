@@ -6,8 +6,8 @@ use std::pin::{Pin, pin};
 
 use futures_core::Stream;
 use tyr_types::{
-    ByteRange, Bytes, ChunkLocation, Data, Error, Key, KeyspaceConfig, KeyspaceId, Number,
-    Operation, Result, Scan, ScanPage, Stat, Stretches, Transform, limits,
+    ByteRange, Bytes, ChunkLocation, Data, Error, Key, KeyspaceConfig, KeyspaceId, MethodAnswer,
+    MethodCall, Number, Operation, Result, Scan, ScanPage, Stat, Stretches, Transform, limits,
 };
 
 use crate::Reader;
@@ -250,6 +250,26 @@ impl Keyspace {
         let size = stat.ok_or_else(|| self.inner.absent(&name))?.size;
         let range = range.intersection(ByteRange { start: 0, end: size });
         self.inner.space.locations(&name, range).await
+    }
+
+    /// Has a method of an object's class run by the node of a cluster that the blob is at; `None`
+    /// where nodes do not do that, as in a store in this process: then whoever calls runs it. The
+    /// crate `tyr-object` does either, and says what classes are.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an input of more than 1 MiB; `PermissionDenied`; `Unavailable` when
+    /// the node is not reached in time, and nothing was done; `TimedOut` when it does not answer:
+    /// then what the method does may have taken effect.
+    pub async fn call_method(
+        &self,
+        key: impl ToKey,
+        class: &str,
+        method: &str,
+        input: Bytes,
+    ) -> Result<Option<MethodAnswer>> {
+        let blob = self.inner.blob(key)?;
+        let (class, method) = (class.to_owned(), method.to_owned());
+        self.inner.space.call_method(MethodCall { blob, class, method, input }).await
     }
 
     /// Which bytes of a range of a blob are written, in order, as of now: the rest are holes, which

@@ -222,9 +222,9 @@ pub use tyr_embedded::{CheckFinding, CheckReport, CheckSeverity, TornTail};
 pub use tyr_runtime::statistics::Statistics;
 pub use tyr_types::{
     BlobName, ByteRange, Bytes, Changes, ChunkLocation, Data, DiskSpace, Durability, Error,
-    ErrorKind, KeptName, KeptSnapshot, Key, KeyspaceConfig, KeyspaceId, KeyspaceInfo, KeyspaceName,
-    KeyspaceSize, LeaseMode, NodeId, NodeSpace, Notice, NoticeId, Notified, Number, NumberType,
-    OperationId, PlacedBy, Relation, Replica, Result, Scan, ScanEntry, ScanPage, SizeLimit,
-    Stamped, Stat, Stretches, Timestamp, Transform, TransformKind, Usage, WatchEvent, Watcher,
-    limits,
+    ErrorKind, FailureCause, KeptName, KeptSnapshot, Key, KeyspaceConfig, KeyspaceId, KeyspaceInfo,
+    KeyspaceName, KeyspaceSize, LeaseMode, MethodAnswer, MethodCall, MethodFailure, NodeId,
+    NodeSpace, Notice, NoticeId, Notified, Number, NumberType, OperationId, PlacedBy, Relation,
+    Replica, Result, Scan, ScanEntry, ScanPage, SizeLimit, Stamped, Stat, Stretches, Timestamp,
+    Transform, TransformKind, Usage, WatchEvent, Watcher, limits,
 };

@@ -7,6 +7,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tyr_control::call::Called;
 use tyr_control::status::Bootstrap;
 use tyr_control::{Answer, NodeRecord, Request};
 use tyr_metadata::KeyChange;
@@ -19,7 +20,7 @@ use tyr_types::{
     KeyspaceId, NodeId, Operation, Outcome, Payload, PieceId, Timestamp,
 };
 
-use crate::control::{Asked, Control, UsageOfNodes};
+use crate::control::{Asked, CalledAt, Control, UsageOfNodes};
 use crate::{Client, ClientConfig, ClientParts, Inbox, Presence, Transport, Unresolved, block_on};
 
 /// How long a test waits for what has to come.
@@ -57,6 +58,10 @@ impl Control for Script {
 
     fn usage_of(&self, _: BTreeMap<u16, NodeRecord>) -> Asked<UsageOfNodes> {
         panic!("these tests need no monitors")
+    }
+
+    fn call_at(&self, _: NodeId, _: Called, _: Duration, _: Duration) -> Asked<CalledAt> {
+        panic!("these tests call no methods")
     }
 
     fn changes(&self, _: String, _: u64) -> Asked<(Vec<KeyChange>, u64)> {

@@ -162,6 +162,24 @@ impl Users {
         }
     }
 
+    /// Who was let in by this name, with what they may do now.
+    ///
+    /// # Errors
+    /// `PermissionDenied` when the user was removed since.
+    pub fn named(&self, name: &str) -> Result<Caller> {
+        if self.secret.is_none() || name == ROOT {
+            return Ok(Caller::almighty(name));
+        }
+        let known = self.users.read().get(name).cloned();
+        match known.filter(|user| user.read().is_some()) {
+            Some(user) => Ok(Caller { name: name.into(), user: Some(user) }),
+            None => Err(Error::new(
+                ErrorKind::PermissionDenied,
+                format!("user {name} was removed; an administrator can make one (tyr user add)"),
+            )),
+        }
+    }
+
     /// Whether the token is that of a node of this cluster.
     pub fn is_node(&self, token: &[u8]) -> bool {
         match &self.secret {
@@ -226,7 +244,9 @@ mod tests {
         assert!(!alice.permits(KeyspaceId(4), Right::Read));
         users.update("alice", Some(user.granted(DATA, Some(Right::Write))));
         assert!(alice.permits(DATA, Right::Write), "a change counts at once");
+        assert!(users.named("alice").unwrap().permits(DATA, Right::Write));
         users.update("alice", None);
+        assert!(users.named("alice").is_err() && users.named("bob").is_err());
         assert!(!alice.permits(DATA, Right::Read));
         assert!(users.identify(token("alice", &key).as_bytes()).is_err());
     }

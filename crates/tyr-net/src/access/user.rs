@@ -20,6 +20,8 @@ const _: () = assert!(KEYS_MAX >= 2, "an old one and a new one");
 pub enum Right {
     /// Reading.
     Read,
+    /// Calling methods of objects too, by which what they are for is changed, and nothing else.
+    Call,
     /// Writing too.
     Write,
     /// Dropping the keyspace, and giving others rights on it.
@@ -29,12 +31,13 @@ pub enum Right {
 impl Right {
     /// All, in order.
     pub const ALL: [Self; <Self as strum::EnumCount>::COUNT] =
-        [Self::Read, Self::Write, Self::Admin];
+        [Self::Read, Self::Call, Self::Write, Self::Admin];
 
     /// Its name, as in commands and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
+            Self::Call => "call",
             Self::Write => "write",
             Self::Admin => "admin",
         }
@@ -46,7 +49,7 @@ impl Right {
     /// `InvalidArgument`, with the names.
     pub fn parse(text: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|right| right.name() == text).ok_or_else(|| {
-            Error::invalid(format!("a right is read, write or admin, not \"{text}\""))
+            Error::invalid(format!("a right is read, call, write or admin, not \"{text}\""))
         })
     }
 }
@@ -203,6 +206,10 @@ mod tests {
         let none = user.granted(KeyspaceId(7), None);
         assert!(!none.permits(KeyspaceId(7), Right::Read));
         assert_eq!(Right::parse("write").unwrap(), Right::Write);
+        let caller = none.granted(KeyspaceId(7), Some(Right::parse("call").unwrap()));
+        assert!(caller.permits(KeyspaceId(7), Right::Read));
+        assert!(!caller.permits(KeyspaceId(7), Right::Write));
+        assert!(User::from_bytes(&caller.to_bytes()).unwrap().permits(KeyspaceId(7), Right::Call));
         assert!(Right::parse("all").is_err());
     }
 

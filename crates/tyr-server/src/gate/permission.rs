@@ -120,6 +120,11 @@ impl Gate {
         Some(Body::Refused { read, abort: abort(&error, None) })
     }
 
+    /// Who calls a method of an object changes it, by what the method lets.
+    pub fn permit_call(&self, caller: &Caller, blob: &BlobName) -> Result<()> {
+        self.permit(caller, blob, Right::Call)
+    }
+
     /// Who reads nothing has nodes keep nothing.
     pub(super) fn permit_moment(&self, caller: &Caller) -> Result<()> {
         if caller.reads_anything() {

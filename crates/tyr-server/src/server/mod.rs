@@ -10,6 +10,7 @@
 //! Starting: identity (which start this is), network, monitor, number and cluster, store and log,
 //! member; then the gate opens. Stopping: the other way round.
 
+mod calls;
 mod control;
 mod disk;
 mod generation;
@@ -54,6 +55,7 @@ pub use self::options::{Formation, ServerOptions};
 pub use self::report::{MapReport, NodeReport, SeatReport};
 use crate::driver::Driver;
 use crate::gate::Gate;
+pub use crate::gate::methods::{Answering, MethodHost};
 use crate::keeper::Keeper;
 use crate::quota::Quotas;
 use tyr_control::MetadataClient;
@@ -87,6 +89,9 @@ pub struct Server {
 
 /// A node that stops waits so long at most for its log to be durable.
 const SETTLE_MAX: Duration = Duration::from_secs(2);
+
+/// And so long for methods that it runs for others.
+const CALLS_MAX: Duration = Duration::from_millis(500);
 
 /// And so long for what the cluster log is to know of it: why it stops, perhaps.
 const REMARKS_MAX: Duration = Duration::from_millis(500);
@@ -124,6 +129,12 @@ impl Server {
     /// `Corrupt` when the store is damaged.
     pub fn start(options: ServerOptions) -> Result<Self> {
         starting::start(options)
+    }
+
+    /// Methods of the objects that it is the authority of are run by this from now on; by none, and
+    /// so by their callers, before.
+    pub fn host_methods_by(&self, host: Arc<dyn MethodHost>) {
+        self.gate.methods.host_by(host);
     }
 
     /// Its number.
@@ -201,6 +212,7 @@ impl Server {
     pub fn stop(&self) -> Result<()> {
         let Some(running) = self.running.lock().take() else { return Ok(()) };
         let Running { threads, marking, mut control, lock } = running;
+        self.gate.methods.settle(CALLS_MAX);
         // While its monitor hears the others.
         _ = control.handle.block_on(async {
             tokio::time::timeout(REMARKS_MAX, self.driver.remarks.settle()).await

@@ -14,7 +14,7 @@ use tyr_control::NodeRecord;
 use tyr_gossip::GossipConfig;
 use tyr_monitors::InitialNode;
 use tyr_net::NetworkConfig;
-use tyr_net::access::Key;
+use tyr_net::access::{Key, Users};
 use tyr_trace::TraceOptions;
 
 /// Snapshots that were begun this long before a fold are not disturbed by it, in microseconds.
@@ -132,6 +132,14 @@ impl ServerOptions {
         }
         self.trace.iter().try_for_each(TraceOptions::validate)?;
         self.record(0, 1).check()
+    }
+
+    /// Nobody yet, of a cluster with this secret or without one.
+    pub(crate) fn users(&self) -> Users {
+        match &self.secret {
+            Some(secret) => Users::with_secret(secret),
+            None => Users::unchecked(),
+        }
     }
 
     /// When the keeper folds.

@@ -15,6 +15,7 @@ use tyr_store::disk::{FolderLock, LOCK_FILE, RealDisk};
 use tyr_store::store::{Store, Visit};
 use tyr_types::{Bytes, Error, ErrorKind, NodeId, Result};
 
+use super::calls;
 use super::control::Control;
 use super::disk::NodeDisk;
 use super::generation::{self, Generation, PEERS_PATIENCE};
@@ -69,7 +70,7 @@ struct Who {
 /// Starts a node.
 pub(super) fn start(options: ServerOptions) -> Result<Server> {
     options.validate()?;
-    let users = Arc::new(users_of(&options));
+    let users = Arc::new(options.users());
     let control = Thread::start()?;
     // Monitors hear each other on it.
     control.handle.spawn(async { tyr_runtime::priority::go_first() });
@@ -89,7 +90,7 @@ pub(super) fn start(options: ServerOptions) -> Result<Server> {
     let memory = MemoryPressure::new(driver.store(), options.fold_limits().dirty_max());
     let monitor = start_monitor(&options, &who, &connect, &router, &gate)?;
     let client = metadata_client(&options, &who, &connect, monitor.as_ref())?;
-    let (answering, reports) = answering(monitor.as_ref(), others.as_ref(), &gate);
+    let (answering, reports) = answering(monitor.as_ref(), others.as_ref(), &gate, &users);
     serve_control(&accepting, Control::new(answering, Arc::clone(&users), domain, &control));
     let (node, cluster) = (who.node, who.identity.cluster());
     let generation = Generation::new(node, options.folder.clone(), who.record, who.identity);
@@ -167,19 +168,12 @@ fn serve_control(accepting: &OnceLock<Arc<Control>>, serving: Arc<Control>) {
     assert!(accepting.set(serving).is_ok(), "control connections are taken by one server");
 }
 
-/// Nobody yet, of a cluster with this secret or without one.
-fn users_of(options: &ServerOptions) -> Users {
-    match &options.secret {
-        Some(secret) => Users::with_secret(secret),
-        None => Users::unchecked(),
-    }
-}
-
 /// Who answers control connections, and where they find how the node stands once it runs.
 fn answering(
     monitor: Option<&Monitor>,
     others: Option<&MetadataClient>,
     gate: &Arc<Gate>,
+    users: &Arc<Users>,
 ) -> (Answering, ReportSource) {
     let reports = ReportSource::default();
     let (looking, counting) = (reports.clone(), reports.clone());
@@ -187,6 +181,7 @@ fn answering(
         report: Arc::new(move || looking.report()),
         usage: Arc::new(move || counting.observer().map(|node| node.usage())),
         describe: describing(gate),
+        call: calls::runner(gate, users),
         ..Answering::new(monitor.cloned(), others.cloned())
     };
     (answering, reports)

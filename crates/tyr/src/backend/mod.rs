@@ -28,6 +28,7 @@ mod kept;
 mod key_lease;
 mod key_watch;
 mod metadata;
+mod method;
 mod read_versions;
 #[cfg(feature = "cluster")]
 mod remote;

@@ -11,9 +11,9 @@ use tyr_runtime::ticket::{Committed, Ticket};
 use tyr_runtime::watch_state::WatchState;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, ChunkLocation, Error, KeptName, KeptSnapshot,
-    KeyspaceConfig, KeyspaceId, KeyspaceInfo, KeyspaceName, LeaseMode, Leased, NoticeId, Notified,
-    Payload, ReadCheck, Result, Scan, ScanPage, Stat, Stretches, Timestamp, Transaction, Usage,
-    WatchTarget,
+    KeyspaceConfig, KeyspaceId, KeyspaceInfo, KeyspaceName, LeaseMode, Leased, MethodAnswer,
+    MethodCall, NoticeId, Notified, Payload, ReadCheck, Result, Scan, ScanPage, Stat, Stretches,
+    Timestamp, Transaction, Usage, WatchTarget,
 };
 
 use super::{Answer, BlobPart, Moment, PlacedCopy, VersionedRead};
@@ -125,6 +125,10 @@ impl Client {
     }
 
     pub async fn locations(&self, _: &BlobName, _: ByteRange) -> Result<Vec<ChunkLocation>> {
+        match *self {}
+    }
+
+    pub async fn call_method(&self, _: MethodCall) -> Result<Option<MethodAnswer>> {
         match *self {}
     }
 
