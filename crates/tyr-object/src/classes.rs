@@ -12,7 +12,7 @@ use crate::record::ClassRecord;
 
 /// The classes of a store, and calls of their methods: see
 /// [`blocking::Classes`](crate::blocking::Classes), of which these are the same in async code. A
-/// call runs on a thread of its own.
+/// call that runs in this program does so on a thread of its own.
 #[derive(Clone, Debug)]
 pub struct Classes {
     inner: crate::blocking::Classes,
@@ -116,8 +116,14 @@ impl Classes {
         key: impl ToKey,
         call: &Call,
     ) -> Result<Bytes, Failure> {
-        let (inner, keyspace) = (self.inner.clone(), keyspace.as_blocking().clone());
-        let (key, call) = (key.to_key()?, call.clone());
-        unblock(move || inner.call(&keyspace, key, &call)).await
+        let (key, Call { class, method, input }) = (key.to_key()?, call);
+        if !self.inner.is_of_program(class)
+            && let Some(answer) = keyspace.call_method(&key, class, method, input.clone()).await?
+        {
+            return answer.map_err(Failure::from);
+        }
+        let (inner, call) = (self.inner.clone(), call.clone());
+        let keyspace = keyspace.as_blocking().clone();
+        unblock(move || inner.call_here(&keyspace, key, &call)).await
     }
 }

@@ -5,6 +5,9 @@
 //!    ├─ record      what is known of a class: its versions, where it may be called
 //!    ├─ catalog     the records and scripts, in the service metadata
 //!    ├─ loaded      classes that were compiled, or are in this program
+//!    ├─ library     which of these a call runs
+//!    ├─ host        queues of calls; several calls of an object as one transaction
+//!    ├─ hosting     calls that come from elsewhere, at a node of a cluster
 //!    └─ access      a call's view of its object, in a transaction
 //! ```
 //!
@@ -29,7 +32,7 @@
 //! classes.install(None, br#"
 //!     return { name = "register", methods = {
 //!         set = { kind = "call", run = function(cx, blob, input)
-//!             if blob:stat() > 0 then cx:fail("AlreadyExists", "it is set") end
+//!             if blob:size() > 0 then cx:fail("AlreadyExists", "it is set") end
 //!             blob:write(0, input)
 //!         end } } }"#)?;
 //! classes.enable("register", "registers")?;
@@ -43,19 +46,25 @@
 //! ```
 
 mod access;
+mod begun;
 pub mod blocking;
 mod call;
 mod catalog;
 mod classes;
+mod host;
+mod hosting;
+mod library;
 mod loaded;
 mod record;
 
 use tyr::{KeyspaceConfig, PlacedBy, Result};
 use tyr_class::testing::run_tests;
 
+pub use begun::Begun;
 pub use call::Call;
 pub use catalog::Installed;
 pub use classes::Classes;
+pub use hosting::Hosting;
 pub use record::{ClassRecord, VersionRecord};
 pub use tyr_class::testing::TestOutcome;
 pub use tyr_class::{Class, Failure, Limits};

@@ -57,6 +57,13 @@ impl Loaded {
         self.native.lock().get(name).cloned()
     }
 
+    /// The class of this name that was called last.
+    pub fn last(&self, name: &str) -> Option<Arc<dyn Class>> {
+        let compiled =
+            || Some(Arc::clone(&self.compiled.lock().get(name)?.class) as Arc<dyn Class>);
+        self.native(name).or_else(compiled)
+    }
+
     /// The class that a script is; `name` for one that does not say it.
     ///
     /// # Errors

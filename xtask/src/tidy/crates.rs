@@ -87,11 +87,12 @@ const EDGES: [(&str, &[&str]); 24] = [
 ];
 
 /// What only a crate's tests may depend on besides: a client is tried against nodes.
-const TEST_EDGES: [(&str, &str); 4] = [
+const TEST_EDGES: [(&str, &str); 5] = [
     ("tyr-server", "tyr-client"),
     ("tyr", "tyr-server"),
     ("tyr-log", "tyr-server"),
     ("tyr-object", "tyr-server"),
+    ("tyr-object", "tyr-net"),
 ];
 
 /// Crates below tyr-runtime, where the same calls give the same results on every run.

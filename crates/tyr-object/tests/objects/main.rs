@@ -9,7 +9,9 @@
 #[path = "../../../tyr/tests/fixtures/mod.rs"]
 mod fixtures;
 
+mod callers;
 mod calls;
 mod classes;
 mod native;
 mod place;
+mod together;

@@ -12,7 +12,7 @@ use crate::place::{Place, on_each};
 const SCRIPT: &str = r#"
 return { name = "NAME", methods = {
   set = { kind = "call", run = function(cx, blob, input)
-    if blob:stat() > 0 then cx:fail("AlreadyExists", "it is set") end
+    if blob:size() > 0 then cx:fail("AlreadyExists", "it is set") end
     blob:write(0, input)
     return tostring(buffer.len(input))
   end },
@@ -35,7 +35,7 @@ impl Class for Register {
     ) -> Result<Bytes, Failure> {
         match self.0.methods()[method].name.as_str() {
             "get" => Ok(context.read(0, 4096)?),
-            _ if context.stat()?.is_some_and(|stat| stat.size > 0) => {
+            _ if context.size()?.is_some_and(|size| size > 0) => {
                 Err(Failure::method(ErrorKind::AlreadyExists, "it is set"))
             }
             _ => {

@@ -1,8 +1,12 @@
 //! Where a test has its objects, and what it asks of them again and again.
 
+use std::sync::{Arc, Once};
+
 use tyr::blocking::{Keyspace, Tyr};
+use tyr::{ConnectOptions, MethodCall};
 use tyr_object::blocking::Classes;
-use tyr_object::{Call, Failure, keyspace_config};
+use tyr_object::{Call, Failure, Hosting, keyspace_config};
+use tyr_server::{Answering, MethodHost, Server};
 
 use crate::fixtures::{Opened, stores};
 
@@ -19,12 +23,35 @@ pub struct Place {
 pub fn on_each(test: impl Fn(Place)) {
     for kind in stores() {
         let opened = Opened::new(kind);
+        if let Some(cluster) = opened.cluster() {
+            static HOSTED: Once = Once::new();
+            HOSTED.call_once(|| {
+                cluster.servers().iter().for_each(|it| host(it, Tyr::connect_options()))
+            });
+        }
         let store = opened.tyr.clone();
         let name = opened.name("objects");
         let keyspace = store.create_keyspace(&name, keyspace_config()).unwrap();
         let class = name.replace(|it: char| !it.is_ascii_alphanumeric(), "_");
         test(Place { classes: Classes::of(&store), store, keyspace, class });
     }
+}
+
+/// What a node of a test runs methods by.
+struct Host(Hosting);
+
+impl MethodHost for Host {
+    fn call(&self, user: &str, keyspace: &str, call: MethodCall) -> Answering {
+        let (hosting, user, keyspace) = (self.0.clone(), user.to_owned(), keyspace.to_owned());
+        Box::pin(async move { hosting.call(&user, &keyspace, call).await })
+    }
+}
+
+/// Lets a node run methods, on its own cluster.
+pub fn host(server: &Server, options: ConnectOptions) {
+    let address = server.listen().to_string();
+    let connect = move || options.clone().connect_blocking(&address);
+    server.host_methods_by(Arc::new(Host(Hosting::on(connect))));
 }
 
 impl Place {
