@@ -214,3 +214,25 @@ pub(crate) fn cut(mut text: String) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_the_same_in_another_program() {
+        let text = || "what was wrong".to_owned();
+        let of_limit = |limit| Failure::Limit { limit, text: text() };
+        let mut all: Vec<Failure> = Limit::ALL.into_iter().map(of_limit).collect();
+        all.extend(Failure::METHOD_KINDS.map(|kind| Failure::method(kind, text()).with_code(-17)));
+        all.push(Failure::broken(text()));
+        all.push(Failure::Context(Error::new(ErrorKind::TimedOut, text())));
+        for failure in all {
+            let read = Failure::from(MethodFailure::from(failure.duplicate()));
+            assert_eq!(format!("{read:?}"), format!("{failure:?}"));
+        }
+        let cause = FailureCause::Limit { name: "patience".to_owned() };
+        let later = MethodFailure { cause, kind: ErrorKind::InvalidArgument, text: text() };
+        assert_eq!(Failure::from(later).text(), text(), "a limit of a later release");
+    }
+}

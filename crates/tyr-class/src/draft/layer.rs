@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   pieces     ..[read]....[written][written]......[written]
-//!   below      ================|                              visible: what is below counts to here
+//!   below      ================|                           visible: below counts up to here
 //!   size       ------------------------------|  `sized`, and where the last write since ends
 //! ```
 

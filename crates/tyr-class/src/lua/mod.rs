@@ -25,12 +25,13 @@
 //! **What scripts have.** `blob:read(offset, len)`, `blob:write(offset, data)`,
 //! `blob:append(data)`, `blob:truncate(size)`, `blob:create(exclusive)`, `blob:remove()`,
 //! `blob:transform(offset, kind, type, operand)`, `blob:size()`, which returns size and existence,
-//! and `blob:stat()`, which returns size, version and existence. `blob.map:get(key)`, `set(key, value)`, `remove(key)`, `clear()`, `header()`,
-//! `header(value)`, and `next(after, count)` and `prefix(prefix, after, count)`, which return keys
-//! and values as two lists. `blob:xattr(name)` with `get()`, `set(value)`, `remove()`. `cx.now` in
-//! microseconds, `cx.caller`, `cx.transaction`, `cx:log(level, text)`, and
-//! `cx:fail(kind, text, code)`, which ends the call. Data goes in as strings or buffers and comes
-//! as buffers; keys come as strings; [`value`] has the rest.
+//! and `blob:stat()`, which returns size, version and existence. `blob.map:get(key)`,
+//! `set(key, value)`, `remove(key)`, `clear()`, `header()`, `header(value)`, and
+//! `next(after, count)` and `prefix(prefix, after, count)`, which return keys and values as two
+//! lists. `blob:xattr(name)` with `get()`, `set(value)`, `remove()`. `cx.now` in microseconds,
+//! `cx.caller`, `cx.transaction`, `cx:log(level, text)`, and `cx:fail(kind, text, code)`, which
+//! ends the call. Data goes in as strings or buffers and comes as buffers; keys come as strings;
+//! [`value`] has the rest.
 //!
 //! **What they do not have.** `os`, `io`, `debug`, `load`, `collectgarbage`, and `require` but of
 //! `objclass` and `bufferlist`; state from one call to the next; what is not said above of time or
