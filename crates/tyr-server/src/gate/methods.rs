@@ -57,12 +57,15 @@ impl Methods {
         (!self.is_stopping.load(Ordering::Acquire)).then_some(place)
     }
 
-    /// No more calls are taken; waits for those under way, but no longer than this.
+    /// No more calls are taken; waits for those under way, but no longer than this. What ran them
+    /// is let go of.
     pub fn settle(&self, max: Duration) {
         self.is_stopping.store(true, Ordering::Release);
         let until = Instant::now() + max;
         while self.running.load(Ordering::Acquire) > 0 && Instant::now() < until {
             std::thread::sleep(SETTLE_NAP);
         }
+        let host = self.host.lock().take();
+        drop(host);
     }
 }

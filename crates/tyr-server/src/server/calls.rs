@@ -32,11 +32,11 @@ pub(super) fn runner(gate: &Arc<Gate>, users: &Arc<Users>) -> RunCall {
 impl Calls {
     /// Has a call run, if that is to be.
     fn run(&self, identity: &Identity, called: Called) -> Running {
-        let Some(host) = self.gate.methods.host() else { return at_once(CallAnswer::Unhosted) };
         let Some(place) = self.gate.methods.place() else {
             // The caller asks again, and by then another node is the authority, or this one again.
             return at_once(CallAnswer::Elsewhere(0));
         };
+        let Some(host) = self.gate.methods.host() else { return at_once(CallAnswer::Unhosted) };
         match self.admit(identity, called) {
             Ok(Ok((user, call))) => {
                 let keyspace = self.gate.name_of(call.blob.keyspace);
