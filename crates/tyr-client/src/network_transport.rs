@@ -141,7 +141,10 @@ impl Control for NetworkTransport {
     ) -> Asked<CalledAt> {
         let (monitors, places) = (self.monitors.clone(), Arc::clone(&self.places));
         self.run(async move {
-            tokio::time::sleep(pause).await;
+            if !pause.is_zero() {
+                // None is up to a millisecond, too.
+                tokio::time::sleep(pause).await;
+            }
             let address = places.lock().get(&node).and_then(|it| it.addresses.first().cloned());
             let Some(address) = address else {
                 let text = format!("where node {} is has not been heard yet", node.0);

@@ -1,3 +1,4 @@
 //! The client against nodes that a test plays.
 
+mod calls;
 mod script;
