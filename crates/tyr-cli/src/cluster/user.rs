@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tyr::{Error, ErrorKind};
+use tyr_client::LEVEL_CALLING;
 use tyr_metadata::{Expected, Path, Transaction, reserved};
 use tyr_net::access::{Key, ROOT, Right, User};
 
@@ -25,7 +26,7 @@ pub enum UserCommand {
     List(ListArguments),
     /// Remove a user; what it has open ends at the next request
     Remove(RemoveArguments),
-    /// Let a user read, write or administer a keyspace
+    /// Let a user read, call methods in, write or administer a keyspace
     Grant(GrantArguments),
     /// Take a user's right on a keyspace away
     Revoke(RevokeArguments),
@@ -63,13 +64,18 @@ pub struct RemoveArguments {
 
 /// `tyr user grant`
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  tyr user grant alice photos write")]
+#[command(after_help = "\
+Who may call, and not write, changes blobs of the keyspace by the methods of classes that are \
+enabled there, and in no other way.
+
+Example:
+  tyr user grant alice photos write")]
 pub struct GrantArguments {
     /// The user
     name: String,
     /// The keyspace
     keyspace: String,
-    /// read, write (which includes read) or admin (which includes both)
+    /// read, call (methods of objects), write or admin; each includes those before
     right: String,
 }
 
@@ -226,6 +232,10 @@ fn grant(
     let id = found.ok_or_else(|| {
         Error::not_found(format!("there is no keyspace \"{}\"", keyspace.escape_debug()))
     })?;
+    if right == Some(Right::Call) {
+        // A node of before could not read the user, and would not know any of its rights.
+        map.check_level(LEVEL_CALLING)?;
+    }
     change(connection, name, |user| Ok(user.granted(id, right)))?;
     let right = right.map(Right::name);
     session.output.record(&json!({"user": name, "keyspace": keyspace, "right": right}), "")

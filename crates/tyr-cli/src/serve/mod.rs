@@ -7,8 +7,10 @@
 //! ```
 //!
 //! [`plan`] makes from settings what a node is started with, [`http`] answers over HTTP what
-//! [`crate::metrics`] counts, [`supervisor`] tells whoever started the process how it stands.
+//! [`crate::metrics`] counts, [`hosting`] runs methods of objects, [`supervisor`]
+//! tells whoever started the process how it stands.
 
+mod hosting;
 mod http;
 mod plan;
 mod supervisor;
@@ -174,6 +176,7 @@ fn serve(session: &mut Session, plan: Plan, watch: &Watch) -> Outcome {
     let mut patience = PATIENCE_MIN;
     loop {
         let begun = Instant::now();
+        hosting::begin(&server, &options);
         match live(session, server, http, &mut supervisor, watch)? {
             Ended::Told => break,
             Ended::Failed(reasons) => {

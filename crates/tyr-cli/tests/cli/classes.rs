@@ -1,11 +1,16 @@
-//! Object classes, over a directory.
+//! Object classes, over a directory and over a cluster.
 
-use crate::shell::{Shell, refusal};
+use std::thread;
+
+use rustix::process::Signal;
+
+use crate::nodes::Nodes;
+use crate::shell::{Shell, lines, refusal, succeeded};
 
 const REGISTER: &str = r#"
 return { name = "register", methods = {
   set = { kind = "call", run = function(cx, blob, input)
-    if blob:stat() > 0 then cx:fail("AlreadyExists", "it is set") end
+    if blob:size() > 0 then cx:fail("AlreadyExists", "it is set") end
     blob:write(0, input)
   end },
   get = { kind = "query", run = function(cx, blob) return blob:read(0, 4096) end },
@@ -84,4 +89,62 @@ fn a_script_that_fails_is_told_with_what_is_wrong() {
     assert_eq!(code, 9);
     assert!(message.contains(":1:"), "the line is told: {message}");
     assert_eq!(shell.refused(["class", "show", "register"]).0, 3);
+}
+
+const COUNTER: &str = r#"
+return { name = "counter", methods = {
+  add = { kind = "call", run = function(cx, blob, input)
+    if cx.caller ~= "clerk" then cx:fail("PermissionDenied", "a clerk counts") end
+    return tostring(blob:transform(0, "add", "u64", tonumber(buffer.tostring(input))))
+  end },
+} }"#;
+
+#[test]
+fn nodes_run_methods_for_a_user_who_may_only_call_also_when_one_of_them_is_gone() {
+    let shell = Shell::empty();
+    let secret = shell.path("secret").display().to_string();
+    shell.ok(["secret", &secret]);
+    let nodes = Nodes::form(&shell, 3, &["--secret-file", &secret]);
+    let places = nodes.listen.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    let as_user = |user: &str, key: &str, words: &[&str]| {
+        let address = format!("tyr://{places}/?user={user}&key_file={key}");
+        shell.command(words).arg("--json").env("TYR_DATA", address).output().unwrap()
+    };
+    let root = |words: &[&str]| succeeded(as_user("root", &secret, words));
+    let script = shell.path("counter.lua").display().to_string();
+    std::fs::write(&script, COUNTER).unwrap();
+    root(&["keyspace", "create", "counters", "--placed-by", "up-to:0"]);
+    root(&["class", "install", &script]);
+    root(&["class", "enable", "counter", "counters"]);
+    let added = lines(&root(&["user", "add", "clerk"])).remove(0);
+    let key = shell.path("clerk.key").display().to_string();
+    std::fs::write(&key, added["key"].as_str().unwrap()).unwrap();
+    root(&["user", "grant", "clerk", "counters", "call"]);
+
+    let clerk = |words: &[&str]| as_user("clerk", &key, words);
+    let count = |key: &str| {
+        let answer = succeeded(clerk(&["class", "call", "counters", key, "counter", "add", "1"]));
+        lines(&answer).remove(0)["base64"].as_str().unwrap().to_owned()
+    };
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..4).for_each(|_| drop(count("all"))));
+        }
+    });
+    assert_eq!(count("all"), "MTc=", "17, counted once each");
+    let refused = refusal(&clerk(&["put", "counters", "all", &script]));
+    assert_eq!((refused.0, refused.1.as_str()), (10, "PermissionDenied"), "{refused:?}");
+    assert!(refused.2.contains("tyr user grant clerk counters write"), "{refused:?}");
+    let refused = refusal(&as_user(
+        "root",
+        &secret,
+        &["class", "call", "counters", "all", "counter", "add", "1"],
+    ));
+    assert_eq!(refused.2, "a clerk counts", "the user who is connected calls");
+
+    nodes.processes[0].signal(Signal::KILL);
+    for key in ["a", "b", "c", "d"] {
+        assert_eq!(count(key), "MQ==", "1");
+    }
+    assert_eq!(count("all"), "MTg=", "18");
 }
