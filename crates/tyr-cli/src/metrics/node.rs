@@ -19,7 +19,7 @@ fn by_keyspace(
 }
 
 /// The metrics of a node.
-pub static METRICS: [Metric<NodeStatistics>; 70] = [
+pub static METRICS: [Metric<NodeStatistics>; 72] = [
     // Does it serve?
     metric("tyr_ready", "1 while the node serves, else 0.", Level(|it| f64::from(it.is_ready))),
     metric(
@@ -185,6 +185,16 @@ pub static METRICS: [Metric<NodeStatistics>; 70] = [
         "tyr_key_leases_waiting",
         "Clients that wait there for a lease that others are in the way of.",
         Level(|it| it.key_leases.1 as f64),
+    ),
+    metric(
+        "tyr_method_calls",
+        "Calls of methods of objects that the node has run for others.",
+        Count(|it| it.calls.0),
+    ),
+    metric(
+        "tyr_method_calls_running",
+        "Those of them that wait or run now.",
+        Level(|it| it.calls.1 as f64),
     ),
     metric(
         "tyr_versions_held",

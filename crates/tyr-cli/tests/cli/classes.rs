@@ -1,10 +1,11 @@
 //! Object classes, over a directory and over a cluster.
 
+use std::net::SocketAddr;
 use std::thread;
 
 use rustix::process::Signal;
 
-use crate::nodes::Nodes;
+use crate::nodes::{Nodes, get};
 use crate::shell::{Shell, lines, refusal, succeeded};
 
 const REGISTER: &str = r#"
@@ -141,6 +142,14 @@ fn nodes_run_methods_for_a_user_who_may_only_call_also_when_one_of_them_is_gone(
         &["class", "call", "counters", "all", "counter", "add", "1"],
     ));
     assert_eq!(refused.2, "a clerk counts", "the user who is connected calls");
+
+    let called = |http: &SocketAddr| {
+        let (_, text) = get(*http, "/metrics");
+        let line = text.lines().find(|line| line.starts_with("tyr_method_calls_total"));
+        line.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).unwrap()
+    };
+    let called: Vec<u64> = nodes.http.iter().map(called).collect();
+    assert_eq!(called.iter().max(), Some(&18), "one node is that of the object: {called:?}");
 
     nodes.processes[0].signal(Signal::KILL);
     for key in ["a", "b", "c", "d"] {

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -25,6 +25,8 @@ pub type Answering = Pin<Box<dyn Future<Output = MethodAnswer> + Send>>;
 #[derive(Default)]
 pub(crate) struct Methods {
     host: Mutex<Option<Arc<dyn MethodHost>>>,
+    /// Calls taken since the start.
+    taken: AtomicU64,
     /// Calls under way.
     running: Arc<AtomicUsize>,
     is_stopping: AtomicBool,
@@ -48,6 +50,17 @@ impl Methods {
     /// What runs methods.
     pub fn host(&self) -> Option<Arc<dyn MethodHost>> {
         self.host.lock().clone()
+    }
+
+    /// A call is run.
+    pub fn note(&self) {
+        self.taken.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Calls taken since the start, and those under way.
+    pub fn counts(&self) -> (u64, u64) {
+        let running = self.running.load(Ordering::Relaxed) as u64;
+        (self.taken.load(Ordering::Relaxed), running)
     }
 
     /// A place for a call; `None` when the node stops.

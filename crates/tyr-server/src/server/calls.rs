@@ -39,6 +39,7 @@ impl Calls {
         let Some(host) = self.gate.methods.host() else { return at_once(CallAnswer::Unhosted) };
         match self.admit(identity, called) {
             Ok(Ok((user, call))) => {
+                self.gate.methods.note();
                 let keyspace = self.gate.name_of(call.blob.keyspace);
                 let answering = host.call(&user, &keyspace, call);
                 Box::pin(async move {

@@ -122,6 +122,8 @@ pub struct NodeStatistics {
     pub folds: u64,
     /// Whether the last fold failed.
     pub is_fold_failing: bool,
+    /// Calls of methods taken since the start, and those under way.
+    pub calls: (u64, u64),
     /// Requests without the right to them.
     pub refused_permission: u64,
     /// Requests for which there was no room.
@@ -378,6 +380,7 @@ impl Observer {
             versions_held: store.recent().versions() as u64,
             folds,
             is_fold_failing: fold_failure.is_some(),
+            calls: gate.methods.counts(),
             refused_permission: read(&gate.refused.permission),
             refused_overload: read(&gate.refused.overload) + read(&counts.late),
             refused_forged: read(&gate.refused.forged),
