@@ -17,6 +17,7 @@ use crate::commands::class::{self, ClassCommand};
 use crate::commands::completions::{self, CompletionsArguments};
 use crate::commands::copying::{self, CopyArguments};
 use crate::commands::events::{self, EventsArguments};
+use crate::commands::fs::{self, FsCommand};
 use crate::commands::inspect::{self, InspectArguments};
 use crate::commands::keyspace::{self, KeyspaceCommand};
 use crate::commands::listing::{self, ListArguments, StatArguments};
@@ -138,6 +139,9 @@ pub enum Command {
     /// Object classes: methods that run beside blobs, in Lua
     #[command(subcommand)]
     Class(ClassCommand),
+    /// File systems: directories, files and links in two keyspaces
+    #[command(subcommand)]
+    Fs(FsCommand),
     /// Show how much there is of each keyspace, and how full the disks are
     Usage(UsageArguments),
     /// Verify every checksum and cross-reference of a store that nobody has open
@@ -206,6 +210,7 @@ impl Command {
             Self::Notify(arguments) => notify::run(session, &arguments),
             Self::Meta(command) => metadata::run(session, command),
             Self::Class(command) => class::run(session, command),
+            Self::Fs(command) => fs::run(session, command),
             Self::Usage(arguments) => usage::run(session, &arguments),
             Self::Check(arguments) => check::run(session, &arguments),
             Self::Inspect(arguments) => inspect::run(session, &arguments),

@@ -115,6 +115,23 @@ impl From<tyr::Error> for Failure {
     }
 }
 
+impl From<tyr_fs::Error> for Failure {
+    fn from(error: tyr_fs::Error) -> Self {
+        use tyr_fs::Errno;
+        let kind = match error.errno() {
+            Errno::NOENT | Errno::STALE | Errno::NODATA => ErrorKind::NotFound,
+            Errno::EXIST => ErrorKind::AlreadyExists,
+            Errno::AGAIN => ErrorKind::Conflict,
+            Errno::ACCESS => ErrorKind::PermissionDenied,
+            Errno::DQUOT => ErrorKind::QuotaExceeded,
+            Errno::IO | Errno::NOSPC | Errno::INTR | Errno::OPNOTSUPP => ErrorKind::Unavailable,
+            _ => ErrorKind::InvalidArgument,
+        };
+        let number = std::io::Error::from(error.errno());
+        Self::Store(tyr::Error::new(kind, format!("{error} ({number})")))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use super::finding::Finding;
 use super::tree::{Tree, line_of};
 
 /// A crate and the crates of this repository that it may depend on.
-const EDGES: [(&str, &[&str]); 24] = [
+const EDGES: [(&str, &[&str]); 25] = [
     ("tyr-types", &[]),
     ("tyr-metadata", &["tyr-types"]),
     ("tyr-class", &["tyr-types"]),
@@ -50,6 +50,7 @@ const EDGES: [(&str, &[&str]); 24] = [
     ("tyr-telemetry", &["tyr"]),
     ("tyr-log", &["tyr"]),
     ("tyr-object", &["tyr", "tyr-class"]),
+    ("tyr-fs", &["tyr"]),
     (
         "tyr-cli",
         &[
@@ -65,6 +66,7 @@ const EDGES: [(&str, &[&str]); 24] = [
             "tyr-telemetry",
             "tyr-log",
             "tyr-object",
+            "tyr-fs",
         ],
     ),
     ("tyr-sim", &["tyr-types", "tyr-protocol", "tyr-store", "tyr-engine"]),

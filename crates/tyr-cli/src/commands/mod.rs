@@ -12,6 +12,7 @@ pub mod class;
 pub mod completions;
 pub mod copying;
 pub mod events;
+pub mod fs;
 pub mod held;
 pub mod inspect;
 pub mod keyspace;

@@ -1,0 +1,382 @@
+//! `tyr fs`: file systems in a store.
+
+use std::io::Read as _;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use tyr_fs::blocking::FileSystem;
+use tyr_fs::{Access as Rights, Attributes, Kind, Node, Options, RenameMode, Time};
+
+use crate::failure::{Failure, Outcome};
+use crate::output::table;
+use crate::progress::{self, Unit};
+use crate::session::{Access, Session};
+
+/// Bytes that are read or written in one transaction.
+const PART_LEN: u64 = 4 << 20;
+
+/// Names that are listed at a time.
+const PAGE_LEN: usize = 1_000;
+
+/// What to do with file systems.
+#[derive(Debug, Subcommand)]
+pub enum FsCommand {
+    /// Make a file system: the keyspaces NAME.meta and NAME.data
+    Create(CreateArguments),
+    /// List the file systems of the store
+    #[command(after_help = "Example:\n  tyr fs list")]
+    List,
+    /// List a directory
+    Ls(LsArguments),
+    /// Write the content of a file to standard output
+    #[command(after_help = "Example:\n  tyr fs cat home /letters/first")]
+    Cat(PathArguments),
+    /// Make the content of a file what standard input, or a file of this machine, has
+    Put(PutArguments),
+    /// Make a directory
+    #[command(after_help = "Example:\n  tyr fs mkdir home /letters")]
+    Mkdir(PathArguments),
+    /// Take the name of a file away, or remove an empty directory
+    #[command(after_help = "Example:\n  tyr fs rm home /letters/first")]
+    Rm(PathArguments),
+    /// Rename a file or a directory, in one step
+    Mv(MvArguments),
+    /// Show what is known of a file
+    #[command(after_help = "Example:\n  tyr fs stat home /letters/first")]
+    Stat(PathArguments),
+    /// Check that everything in a file system fits together
+    Check(CheckArguments),
+}
+
+/// `tyr fs create`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The root gets the rights 0755, and belongs to who made it.
+
+Example:
+  tyr fs create home")]
+pub struct CreateArguments {
+    /// The name of the file system
+    name: String,
+}
+
+/// A file in a file system.
+#[derive(Args, Debug)]
+pub struct PathArguments {
+    /// The file system
+    name: String,
+    /// The path, from its root
+    path: String,
+}
+
+/// `tyr fs ls`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+In the order that the directory has, which is no order of names.
+
+Example:
+  tyr fs ls -l home /letters")]
+pub struct LsArguments {
+    /// The file system
+    name: String,
+    /// The directory
+    #[arg(default_value = "/")]
+    path: String,
+    /// With kind, rights, names, owner, size and time
+    #[arg(long = "long", short = 'l')]
+    is_long: bool,
+}
+
+/// `tyr fs put`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+A file of up to 64 KiB that is new comes with its content in one transaction; a longer one is \
+written in parts of 4 MiB, which readers see as they come.
+
+Example:
+  tyr fs put home /letters/first letter.txt")]
+pub struct PutArguments {
+    #[command(flatten)]
+    place: PathArguments,
+    /// The file of this machine; standard input without it, or for `-`
+    file: Option<PathBuf>,
+}
+
+/// `tyr fs mv`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+What has the new name is replaced, as rename(2) has it, unless said otherwise.
+
+Examples:
+  tyr fs mv home /letters /archive
+  tyr fs mv --exchange home /site.new /site")]
+pub struct MvArguments {
+    /// The file system
+    name: String,
+    /// The path that it has
+    from: String,
+    /// The path that it gets
+    to: String,
+    /// Let both change places
+    #[arg(long = "exchange")]
+    is_exchanged: bool,
+    /// Fail if there is something
+    #[arg(long = "no-replace", conflicts_with = "is_exchanged")]
+    is_kept: bool,
+}
+
+/// `tyr fs check`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Reads all names and records at one moment, while others may work. Exit code 1 names everything \
+that does not fit together.
+
+Example:
+  tyr fs check home")]
+pub struct CheckArguments {
+    /// The file system
+    name: String,
+}
+
+/// Does what the command line says.
+pub fn run(session: &mut Session, command: FsCommand) -> Outcome {
+    match command {
+        FsCommand::Create(arguments) => create(session, &arguments.name),
+        FsCommand::List => list(session),
+        FsCommand::Ls(arguments) => ls(session, &arguments),
+        FsCommand::Cat(arguments) => cat(session, &arguments),
+        FsCommand::Put(arguments) => put(session, arguments),
+        FsCommand::Mkdir(arguments) => mkdir(session, &arguments),
+        FsCommand::Rm(arguments) => rm(session, &arguments),
+        FsCommand::Mv(arguments) => mv(session, &arguments),
+        FsCommand::Stat(arguments) => stat(session, &arguments),
+        FsCommand::Check(arguments) => check(session, &arguments.name),
+    }
+}
+
+fn open(session: &mut Session, name: &str) -> Outcome<FileSystem> {
+    Ok(FileSystem::open(&session.open(Access::Write)?, name)?)
+}
+
+/// Rights of this process's user.
+fn mine(mode: u32) -> Rights {
+    let (owner, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    Rights { mode, owner: owner.as_raw(), group: group.as_raw() }
+}
+
+fn create(session: &mut Session, name: &str) -> Outcome {
+    let store = session.open(Access::Create)?;
+    let options = Options { root: mine(0o755), ..Options::default() };
+    FileSystem::create(&store, name, &options)?.close()?;
+    session.output.record(&json!({ "file_system": name }), "")
+}
+
+fn list(session: &mut Session) -> Outcome {
+    let names = FileSystem::list(&session.open(Access::Read)?)?;
+    names
+        .iter()
+        .try_for_each(|name| session.output.record(&json!({ "file_system": name }), name))
+}
+
+fn ls(session: &mut Session, arguments: &LsArguments) -> Outcome {
+    let files = open(session, &arguments.name)?;
+    let found = files.find(&arguments.path)?;
+    if found.node.kind != Kind::Directory {
+        return show(session, arguments.is_long, &arguments.path, &found.attributes);
+    }
+    let mut cookie = 0;
+    loop {
+        session.interrupt.check()?;
+        let page = files.list_directory(&found.node, cookie, PAGE_LEN)?;
+        for entry in page.entries {
+            cookie = entry.cookie;
+            let attributes = match entry.attributes {
+                Some(attributes) => attributes,
+                // It may go between the listing and this.
+                None => match files.attributes(&entry.node) {
+                    Err(error) if error.errno() == tyr_fs::Errno::STALE => continue,
+                    attributes => attributes?,
+                },
+            };
+            show(session, arguments.is_long, &entry.name.to_string(), &attributes)?;
+        }
+        if page.is_end {
+            return Ok(files.close()?);
+        }
+    }
+}
+
+/// A line of a listing.
+fn show(session: &mut Session, is_long: bool, name: &str, attributes: &Attributes) -> Outcome {
+    if session.output.is_json() {
+        return session.output.json(&as_json(name, attributes));
+    }
+    if !is_long {
+        return session.output.line(name);
+    }
+    let Attributes { kind, mode, links, owner, group, size, times, .. } = attributes;
+    session.output.line(&format!(
+        "{:<9} {mode:04o} {links:>3} {owner:>5} {group:>5} {size:>12} {} {name}",
+        kind.name(),
+        time_text(times.mtime)
+    ))
+}
+
+fn time_text(time: Time) -> String {
+    let (seconds, nanoseconds) = time.parts();
+    format!("{seconds}.{nanoseconds:09}")
+}
+
+fn as_json(name: &str, attributes: &Attributes) -> Value {
+    let Attributes { number, kind, mode, owner, group, links, size, times, device } = attributes;
+    json!({
+        "name": name, "number": number, "kind": kind.name(), "mode": format!("{mode:04o}"),
+        "owner": owner, "group": group, "links": links, "size": size, "device": device,
+        "mtime_ns": times.mtime.0, "ctime_ns": times.ctime.0, "atime_ns": times.atime.0,
+        "btime_ns": times.btime.0,
+    })
+}
+
+fn cat(session: &mut Session, arguments: &PathArguments) -> Outcome {
+    let files = open(session, &arguments.name)?;
+    let file = files.open_file(&files.find(&arguments.path)?.node)?;
+    let mut offset = 0;
+    loop {
+        session.interrupt.check()?;
+        let bytes = file.read(offset, PART_LEN)?;
+        if bytes.is_empty() {
+            break;
+        }
+        offset += bytes.len() as u64;
+        session.output.bytes(&bytes)?;
+    }
+    file.close()?;
+    Ok(files.close()?)
+}
+
+fn put(session: &mut Session, arguments: PutArguments) -> Outcome {
+    let PutArguments { place: PathArguments { name, path }, file } = arguments;
+    let from = file.filter(|file| file.as_os_str() != "-");
+    let named = from.as_ref().map_or_else(|| "standard input".to_owned(), |file| {
+        file.display().to_string()
+    });
+    let failed = |error| tyr::Error::io(format!("cannot read {named}"), error);
+    let mut source: Box<dyn std::io::Read> = match &from {
+        Some(file) => Box::new(std::fs::File::open(file).map_err(failed)?),
+        None => Box::new(std::io::stdin()),
+    };
+    let mut read = || {
+        let mut part = Vec::new();
+        source.by_ref().take(PART_LEN).read_to_end(&mut part).map_err(failed)?;
+        Ok::<_, tyr::Error>(part)
+    };
+    let files = open(session, &name)?;
+    let bar = progress::bar(None, Unit::Bytes, session.output.is_json());
+    let mut part = read()?;
+    let mut written = part.len() as u64;
+    files.store_at(&path, &part, mine(0o644))?;
+    let node: Node = files.find(&path)?.node;
+    while part.len() as u64 == PART_LEN {
+        session.interrupt.check()?;
+        part = read()?;
+        let len = part.len() as u64;
+        files.write(&node, written, part.clone())?;
+        written += len;
+        bar.set_position(written);
+    }
+    bar.finish_and_clear();
+    files.close()?;
+    session.output.record(&json!({ "path": path, "bytes": written }), "")
+}
+
+fn mkdir(session: &mut Session, arguments: &PathArguments) -> Outcome {
+    let files = open(session, &arguments.name)?;
+    files.make_directory_at(&arguments.path, mine(0o755))?;
+    files.close()?;
+    session.output.record(&json!({ "path": arguments.path }), "")
+}
+
+fn rm(session: &mut Session, arguments: &PathArguments) -> Outcome {
+    let files = open(session, &arguments.name)?;
+    match files.find_symlink(&arguments.path)?.node.kind {
+        Kind::Directory => files.remove_directory_at(&arguments.path)?,
+        _ => files.remove_file_at(&arguments.path)?,
+    }
+    files.close()?;
+    session.output.record(&json!({ "removed": arguments.path }), "")
+}
+
+fn mv(session: &mut Session, arguments: &MvArguments) -> Outcome {
+    let mode = match (arguments.is_exchanged, arguments.is_kept) {
+        (true, _) => RenameMode::Exchange,
+        (false, true) => RenameMode::NoReplace,
+        (false, false) => RenameMode::Replace,
+    };
+    let files = open(session, &arguments.name)?;
+    files.rename_at_with(&arguments.from, &arguments.to, mode)?;
+    files.close()?;
+    session.output.record(&json!({ "from": arguments.from, "to": arguments.to }), "")
+}
+
+fn stat(session: &mut Session, arguments: &PathArguments) -> Outcome {
+    let files = open(session, &arguments.name)?;
+    let attributes = files.find_symlink(&arguments.path)?.attributes;
+    files.close()?;
+    if session.output.is_json() {
+        return session.output.json(&as_json(&arguments.path, &attributes));
+    }
+    let Attributes { number, kind, mode, owner, group, links, size, times, .. } = attributes;
+    let rows = [
+        ("kind", kind.name().to_owned()),
+        ("number", number.to_string()),
+        ("mode", format!("{mode:04o}")),
+        ("owner, group", format!("{owner}, {group}")),
+        ("names", links.to_string()),
+        ("size", size.to_string()),
+        ("changed", time_text(times.mtime)),
+        ("anything changed", time_text(times.ctime)),
+        ("read", time_text(times.atime)),
+        ("made", time_text(times.btime)),
+    ];
+    let rows: Vec<Vec<String>> =
+        rows.into_iter().map(|(what, value)| vec![what.to_owned(), value]).collect();
+    session.output.line(&table(&[&arguments.path, ""], &rows, &[]))
+}
+
+fn check(session: &mut Session, name: &str) -> Outcome {
+    let files = open(session, name)?;
+    let bar = progress::bar(None, Unit::Things("blobs"), session.output.is_json());
+    let interrupt = session.interrupt.clone();
+    let checked = files.check(&mut |count| {
+        bar.set_position(count);
+        !interrupt.is_raised()
+    });
+    session.interrupt.check()?;
+    let report = checked?;
+    bar.finish_and_clear();
+    files.close()?;
+    let findings: Vec<_> = report.findings.iter().map(ToString::to_string).collect();
+    let fields = json!({
+        "directories": report.directories, "names": report.names,
+        "small_files": report.small_files, "large_files": report.large_files,
+        "orphans": report.orphans, "bytes": report.bytes, "findings": findings,
+    });
+    let sentence = format!(
+        "{} directories, {} names, {} small and {} large files, {} without a name, {} bytes: {} \
+         findings",
+        report.directories,
+        report.names,
+        report.small_files,
+        report.large_files,
+        report.orphans,
+        report.bytes,
+        findings.len()
+    );
+    let text = findings.iter().map(String::as_str).chain([&*sentence]).collect::<Vec<_>>();
+    session.output.record(&fields, &text.join("\n"))?;
+    match findings.len() {
+        0 => Ok(()),
+        count => Err(Failure::Differences(format!("{count} things do not fit together"))),
+    }
+}

@@ -1,0 +1,310 @@
+//! Runs operations: reads what their plans want, commits what they draft, and plans again when
+//! what was known did not hold.
+
+use std::ops::Bound;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use tyr::blocking::{Keyspace, Transaction};
+use tyr::{Bytes, Committed, ErrorKind, OperationId, Scan};
+
+use super::opens::Ending;
+use super::store::{FileSystem, Shared};
+use crate::error::{Error, Result};
+use crate::layout::key::{self, Blob, Role, Space};
+use crate::layout::record::RECORD_LEN;
+use crate::plan::known::{FileFacts, SEGMENTS_MAX};
+use crate::plan::{Change, Condition, Draft, Found, Known, Operation, Stop, Want};
+
+/// How often an operation is planned anew.
+const ATTEMPTS_MAX: u32 = 1_000;
+
+/// How often a plan asks for more.
+const READS_MAX: u32 = 10_000;
+
+/// How long the outcome of a transaction is asked for, in a cluster that does not tell.
+const OUTCOME_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What an operation answered, and where its append was put, if it has one.
+#[derive(Debug)]
+pub struct Done<T> {
+    pub answer: T,
+    pub appended_at: Option<u64>,
+}
+
+/// What of a draft has to be told.
+struct Ids {
+    append: Option<OperationId>,
+}
+
+impl FileSystem {
+    /// Runs an operation.
+    pub(super) fn run<O: Operation>(&self, operation: &O) -> Result<O::Answer> {
+        self.run_telling(operation).map(|done| done.answer)
+    }
+
+    /// The same, with where its append was put.
+    pub(super) fn run_telling<O: Operation>(&self, operation: &O) -> Result<Done<O::Answer>> {
+        let (mut known, mut held, mut reads) = (Known::default(), Vec::new(), 0);
+        let mut attempts = 0;
+        loop {
+            let is_done = match operation.plan(&known) {
+                Ok(draft) => self.shared.commit(draft)?,
+                Err(Stop::Read(want)) if reads < READS_MAX => {
+                    reads += 1;
+                    self.shared.read(&mut known, &mut held, want)?;
+                    continue;
+                }
+                Err(Stop::Read(want)) => {
+                    let text = format!("an operation asks without end: {want:?}");
+                    return Err(Error::new(Errno::IO, text));
+                }
+                Err(Stop::Fail(error)) => return Err(error),
+                Err(Stop::FailIf(error, conditions)) => {
+                    let draft = Draft { conditions, changes: Vec::new(), answer: () };
+                    match self.shared.commit(draft)? {
+                        Some(_) => return Err(error),
+                        None => None,
+                    }
+                }
+                Err(Stop::Again) => None,
+            };
+            if let Some(done) = is_done {
+                return Ok(done);
+            }
+            attempts += 1;
+            if attempts == ATTEMPTS_MAX {
+                let text = "others changed it all the time; try again";
+                return Err(Error::new(Errno::BUSY, text));
+            }
+            held.clear();
+            (known, reads) = (Known::careful(), 0);
+            back_off(attempts);
+        }
+    }
+}
+
+/// Lets others go first: nothing at first, then 20 µs to 5 ms, differing from thread to thread.
+fn back_off(attempts: u32) {
+    match attempts {
+        0..=2 => std::thread::yield_now(),
+        _ => {
+            let ceiling_us = (10_u64 << attempts.min(9)).min(5_000);
+            let moment = Instant::now();
+            let chance = std::ptr::from_ref(&moment).addr() as u64 ^ u64::from(attempts);
+            sleep(Duration::from_micros(ceiling_us / 2 + chance % (ceiling_us / 2)));
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn keyspace(&self, space: Space) -> &Keyspace {
+        match space {
+            Space::Meta => &self.meta,
+            Space::Data => &self.data,
+        }
+    }
+
+    /// Reads what a plan wants.
+    fn read<'a>(
+        &'a self,
+        known: &mut Known,
+        held: &mut Vec<Ending<'a>>,
+        want: Want,
+    ) -> Result<()> {
+        match want {
+            Want::Blob(blob, len) => {
+                let found = self.find(&blob, len)?;
+                known.learn_blob(blob, len, found);
+            }
+            Want::Tail(blob, from) => {
+                let read = self.keyspace(blob.space).read(&blob.key, from, 64 << 20);
+                let bytes = absent_is_none(read)?.unwrap_or_default();
+                known.learn_tail(blob, from, bytes);
+            }
+            Want::File(number) => {
+                let scan = Scan::new().prefix(key::file(number)).first_bytes(RECORD_LEN as u64);
+                let page = self.data.scan_page(&scan)?;
+                let found = page.entries.into_iter().map(|entry| {
+                    let stat = entry.stat.expect("attributes were asked for");
+                    let (size, version) = (stat.size, stat.version);
+                    let blob = Blob { space: Space::Data, key: entry.key };
+                    (blob, Found { size, version, bytes: entry.bytes })
+                });
+                known.learn_file(number, FileFacts::decode(found)?);
+            }
+            Want::Segments(number, from) => {
+                known.learn_segments(number, from, self.segments(number, from)?);
+            }
+            Want::IsOpen(number) => {
+                let ending = self.opens.hold_closed(number);
+                known.learn_open(number, ending.is_none());
+                held.extend(ending);
+            }
+        }
+        Ok(())
+    }
+
+    /// A blob with so many of its first bytes, at one moment.
+    fn find(&self, blob: &Blob, len: u64) -> Result<Option<Found>> {
+        let keyspace = self.keyspace(blob.space);
+        let first = len.min(tyr::limits::SCAN_RANGE_LEN_MAX);
+        let end = [blob.key.as_bytes(), &[0]].concat();
+        let scan = Scan::new().prefix(&blob.key.as_bytes()[..usize::from(key::GROUP_LEN)]);
+        let scan = scan.from(blob.key.as_bytes()).to(end).limit(1);
+        let scan = if first == 0 { scan } else { scan.first_bytes(first) };
+        let Some(entry) = keyspace.scan_page(&scan)?.entries.into_iter().next() else {
+            return Ok(None);
+        };
+        let stat = entry.stat.expect("attributes were asked for");
+        let (size, version, mut bytes) = (stat.size, stat.version, entry.bytes);
+        if (bytes.len() as u64) < len.min(size) {
+            // More than a listing brings: as a transaction that has seen one version of it.
+            let read = self.tyr.transact(|transaction| {
+                let stat = transaction.stat(keyspace, &blob.key)?;
+                let bytes = transaction.read(keyspace, &blob.key, 0, len.min(stat.size))?;
+                Ok((stat, bytes))
+            });
+            let Some((stat, all)) = absent_is_none(read)? else { return Ok(None) };
+            return Ok(Some(Found { size: stat.size, version: stat.version, bytes: all }));
+        }
+        bytes.truncate(usize::try_from(len).unwrap_or(usize::MAX));
+        Ok(Some(Found { size, version, bytes }))
+    }
+
+    /// The highest segments of a file from this one on.
+    fn segments(&self, number: u64, from: u32) -> Result<Vec<u32>> {
+        let prefix = number.to_be_bytes();
+        let from = Blob::content(number, from);
+        let scan = Scan::new().prefix(prefix).from(from.key.as_bytes()).keys_only();
+        let mut segments = Vec::new();
+        for page in self.data.scan_pages(&scan) {
+            for entry in page?.entries {
+                let blob = Blob { space: Space::Data, key: entry.key };
+                if let Role::Content(_, segment) = blob.parse()? {
+                    segments.push(segment);
+                }
+            }
+        }
+        let too_many = segments.len().saturating_sub(SEGMENTS_MAX);
+        segments.drain((Bound::Unbounded, Bound::Excluded(too_many)));
+        Ok(segments)
+    }
+
+    /// Commits a draft; `None` when a condition did not hold.
+    fn commit<T>(&self, draft: Draft<T>) -> Result<Option<Done<T>>> {
+        let Draft { conditions, changes, answer } = draft;
+        if conditions.is_empty() && changes.is_empty() {
+            return Ok(Some(Done { answer, appended_at: None }));
+        }
+        let mut transaction = self.tyr.begin();
+        for condition in conditions {
+            self.require(&mut transaction, condition)?;
+        }
+        let mut ids = Ids { append: None };
+        for change in changes {
+            self.change(&mut transaction, &mut ids, change)?;
+        }
+        let Some(committed) = self.finish(transaction.commit())? else { return Ok(None) };
+        let appended_at = ids.append.and_then(|id| committed.offset(id));
+        Ok(Some(Done { answer, appended_at }))
+    }
+
+    fn require(&self, transaction: &mut Transaction, condition: Condition) -> tyr::Result<()> {
+        match condition {
+            Condition::Bytes(blob, offset, bytes) => transaction
+                .compare(self.keyspace(blob.space), &blob.key, offset, bytes)
+                .map(drop),
+            Condition::Number(blob, offset, relation, number) => transaction
+                .compare_number(self.keyspace(blob.space), &blob.key, offset, relation, number)
+                .map(drop),
+            Condition::Absent(blob) => {
+                transaction.expect_absent(self.keyspace(blob.space), &blob.key).map(drop)
+            }
+            Condition::Unchanged(blob, version) => {
+                transaction.expect_version(self.keyspace(blob.space), &blob.key, version)
+            }
+        }
+    }
+
+    fn change(
+        &self,
+        transaction: &mut Transaction,
+        ids: &mut Ids,
+        change: Change,
+    ) -> tyr::Result<()> {
+        match change {
+            Change::Put(blob, data) => {
+                transaction.put(self.keyspace(blob.space), &blob.key, data).map(drop)
+            }
+            Change::Write(blob, offset, data) => {
+                transaction.write(self.keyspace(blob.space), &blob.key, offset, data).map(drop)
+            }
+            Change::Append(blob, data) => {
+                ids.append =
+                    Some(transaction.append(self.keyspace(blob.space), &blob.key, data)?);
+                Ok(())
+            }
+            Change::Truncate(blob, len) => {
+                transaction.truncate(self.keyspace(blob.space), &blob.key, len).map(drop)
+            }
+            Change::Delete(blob) => {
+                transaction.delete(self.keyspace(blob.space), &blob.key).map(drop)
+            }
+            Change::Apply(blob, offset, transform) => transaction
+                .apply(self.keyspace(blob.space), &blob.key, offset, transform)
+                .map(drop),
+        }
+    }
+
+    /// What became of a transaction; `None` when a condition did not hold.
+    fn finish(&self, mut outcome: tyr::Result<Committed>) -> Result<Option<Committed>> {
+        let begun = Instant::now();
+        loop {
+            match outcome {
+                Ok(committed) => return Ok(Some(committed)),
+                Err(error) if error.kind() == ErrorKind::TimedOut => {
+                    if begun.elapsed() > OUTCOME_TIMEOUT {
+                        let error = Error::from(error);
+                        return Err(error.context("nobody tells whether it was done"));
+                    }
+                    sleep(Duration::from_millis(100));
+                    outcome = self.tyr.outcome(&error);
+                }
+                Err(error) => match error.kind() {
+                    ErrorKind::Conflict
+                    | ErrorKind::AlreadyExists
+                    | ErrorKind::NotFound
+                    | ErrorKind::SnapshotTooOld => return Ok(None),
+                    ErrorKind::Unavailable
+                    | ErrorKind::TimedOut
+                    | ErrorKind::InvalidArgument
+                    | ErrorKind::PermissionDenied
+                    | ErrorKind::QuotaExceeded
+                    | ErrorKind::Corrupt => return Err(error.into()),
+                },
+            }
+        }
+    }
+}
+
+/// No blob is an answer, too.
+pub fn absent_is_none<T>(result: tyr::Result<T>) -> Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        result => Ok(Some(result?)),
+    }
+}
+
+/// Bytes of zeros.
+pub fn zeros(len: u64) -> Bytes {
+    Bytes::from(vec![0; usize::try_from(len).expect("reads are bounded")])
+}
+
+impl FileSystem {
+    /// One of the two keyspaces.
+    pub(crate) fn keyspace(&self, space: Space) -> &Keyspace {
+        self.shared.keyspace(space)
+    }
+}
