@@ -174,9 +174,7 @@ fn create(session: &mut Session, name: &str) -> Outcome {
 
 fn list(session: &mut Session) -> Outcome {
     let names = FileSystem::list(&session.open(Access::Read)?)?;
-    names
-        .iter()
-        .try_for_each(|name| session.output.record(&json!({ "file_system": name }), name))
+    names.iter().try_for_each(|name| session.output.record(&json!({ "file_system": name }), name))
 }
 
 fn ls(session: &mut Session, arguments: &LsArguments) -> Outcome {
@@ -258,9 +256,9 @@ fn cat(session: &mut Session, arguments: &PathArguments) -> Outcome {
 fn put(session: &mut Session, arguments: PutArguments) -> Outcome {
     let PutArguments { place: PathArguments { name, path }, file } = arguments;
     let from = file.filter(|file| file.as_os_str() != "-");
-    let named = from.as_ref().map_or_else(|| "standard input".to_owned(), |file| {
-        file.display().to_string()
-    });
+    let named = from
+        .as_ref()
+        .map_or_else(|| "standard input".to_owned(), |file| file.display().to_string());
     let failed = |error| tyr::Error::io(format!("cannot read {named}"), error);
     let mut source: Box<dyn std::io::Read> = match &from {
         Some(file) => Box::new(std::fs::File::open(file).map_err(failed)?),

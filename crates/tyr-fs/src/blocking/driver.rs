@@ -107,12 +107,7 @@ impl Shared {
     }
 
     /// Reads what a plan wants.
-    fn read<'a>(
-        &'a self,
-        known: &mut Known,
-        held: &mut Vec<Ending<'a>>,
-        want: Want,
-    ) -> Result<()> {
+    fn read<'a>(&'a self, known: &mut Known, held: &mut Vec<Ending<'a>>, want: Want) -> Result<()> {
         match want {
             Want::Blob(blob, len) => {
                 let found = self.find(&blob, len)?;
@@ -213,9 +208,9 @@ impl Shared {
 
     fn require(&self, transaction: &mut Transaction, condition: Condition) -> tyr::Result<()> {
         match condition {
-            Condition::Bytes(blob, offset, bytes) => transaction
-                .compare(self.keyspace(blob.space), &blob.key, offset, bytes)
-                .map(drop),
+            Condition::Bytes(blob, offset, bytes) => {
+                transaction.compare(self.keyspace(blob.space), &blob.key, offset, bytes).map(drop)
+            }
             Condition::Number(blob, offset, relation, number) => transaction
                 .compare_number(self.keyspace(blob.space), &blob.key, offset, relation, number)
                 .map(drop),
@@ -252,9 +247,9 @@ impl Shared {
             Change::Delete(blob) => {
                 transaction.delete(self.keyspace(blob.space), &blob.key).map(drop)
             }
-            Change::Apply(blob, offset, transform) => transaction
-                .apply(self.keyspace(blob.space), &blob.key, offset, transform)
-                .map(drop),
+            Change::Apply(blob, offset, transform) => {
+                transaction.apply(self.keyspace(blob.space), &blob.key, offset, transform).map(drop)
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use crate::layout::key::Blob;
 use crate::layout::record::{Kind, RECORD_LEN, Record};
 use crate::plan::attributes::{NewAttributes, ParentOf, SetAttributes};
 use crate::plan::content::{Locate, Located, Truncate, Write, Written, check_regular};
+use crate::plan::known::named;
 use crate::plan::lookup::{Attributes, Inspect};
 use crate::plan::node::Node;
 use crate::plan::segments::{Piece, pieces};
@@ -72,7 +73,10 @@ impl FileSystem {
         let done = self.run_telling(&write)?;
         match (done.answer, done.appended_at) {
             (Written::At(offset), _) => Ok(offset),
-            (Written::Appended(before), Some(at)) => Ok(at.strict_add_signed(before)),
+            (Written::Appended(before), Some(at)) => {
+                let at = at.checked_add_signed(before);
+                Ok(at.expect("an append is put behind what is before its content"))
+            }
             (Written::Appended(_), None) => unreachable!("an append tells where it was put"),
         }
     }
@@ -128,7 +132,10 @@ impl FileSystem {
         let inode = Blob::inode(node.number);
         let read = self.shared.tyr.transact(|transaction| {
             let record = transaction.read(data, &inode.key, 0, RECORD_LEN as u64)?;
-            let Ok(record) = Record::decode(&record) else { return Ok(Err(record)) };
+            let record = match Record::decode(&record) {
+                Ok(record) => record,
+                Err(error) => return Ok(Err(error)),
+            };
             let mut parts = Vec::new();
             for piece in pieces(offset, len, record.segment_bits, record.last_segment) {
                 let content = Blob::content(node.number, piece.segment);
@@ -149,12 +156,7 @@ impl FileSystem {
             let text = format!("the file (number {}) was removed", node.number);
             return Err(Error::new(Errno::STALE, text));
         };
-        match read {
-            Ok(parts) => Ok(parts.concat().into()),
-            Err(record) => {
-                Err(crate::plan::known::named(&inode, Record::decode(&record)).unwrap_err())
-            }
-        }
+        Ok(named(&inode, read)?.concat().into())
     }
 
     /// An extended attribute.

@@ -98,9 +98,7 @@ fn directory_entry(directory: u64, entry: &tyr::ScanEntry) -> Result<DirectoryEn
             let node = Node { number: attributes.number, kind: attributes.kind, place };
             (node, Some(attributes))
         }
-        Entry::Reference(reference) => {
-            (Node::of_its_own(reference.kind, reference.number), None)
-        }
+        Entry::Reference(reference) => (Node::of_its_own(reference.kind, reference.number), None),
     };
     debug_assert!(node.kind != Kind::Directory || attributes.is_none(), "it has a header");
     Ok(DirectoryEntry { name, node, attributes, cookie })

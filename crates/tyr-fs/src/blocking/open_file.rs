@@ -23,8 +23,7 @@ impl FileSystem {
     /// `ESTALE` when it is gone.
     pub fn open_file(&self, node: &Node) -> Result<OpenFile> {
         self.shared.opens.open(node.number);
-        let file =
-            OpenFile { files: self.clone(), node: node.clone(), is_open: Mutex::new(true) };
+        let file = OpenFile { files: self.clone(), node: node.clone(), is_open: Mutex::new(true) };
         file.attributes()?;
         Ok(file)
     }

@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 use crate::layout::forward::Place;
 use crate::layout::header::Header;
 use crate::layout::key::{Blob, Role, Space};
+use crate::layout::orphan;
 use crate::layout::record::{Access, Entry, Kind, RECORD_LEN, Record, Reference};
 use crate::layout::superblock::Superblock;
 use crate::layout::xattrs::Xattrs;
-use crate::layout::orphan;
 use crate::plan::known::{check_number, named};
 
 /// How often somebody is told how far it is, in blobs.

@@ -77,55 +77,107 @@ const DAMAGES: [Damage; 24] = [
         |it| add(&it.meta, &Blob::header(it.number("/dir")), SUBDIRECTORIES_AT),
         "2 directories among them",
     ),
-    ("entry gone", |it| {
-        drop(it.meta.delete(&it.entry(it.number("/dir"), "small")));
-    }, "/dir: it counts 4"),
-    ("rights", |it| {
-        add(&it.meta, &Blob::header(it.number("/dir")), MODE_AT);
-    }, "in its entry"),
-    ("parent", |it| {
-        let header = Blob::header(it.number("/dir/sub"));
-        it.meta.write(&header.key, PLACE_AT, vec![1]).unwrap();
-    }, "it says that it is sub in directory 1"),
-    ("loop", |it| {
-        let (above, below) = (it.number("/dir"), it.number("/dir/sub"));
-        let parent = below.to_le_bytes().to_vec();
-        it.meta.write(&Blob::header(above).key, PLACE_AT, parent).unwrap();
-    }, "is not below the root"),
+    (
+        "entry gone",
+        |it| {
+            drop(it.meta.delete(it.entry(it.number("/dir"), "small")));
+        },
+        "/dir: it counts 4",
+    ),
+    (
+        "rights",
+        |it| {
+            add(&it.meta, &Blob::header(it.number("/dir")), MODE_AT);
+        },
+        "in its entry",
+    ),
+    (
+        "parent",
+        |it| {
+            let header = Blob::header(it.number("/dir/sub"));
+            it.meta.write(&header.key, PLACE_AT, vec![1]).unwrap();
+        },
+        "it says that it is sub in directory 1",
+    ),
+    (
+        "loop",
+        |it| {
+            let (above, below) = (it.number("/dir"), it.number("/dir/sub"));
+            let parent = below.to_le_bytes().to_vec();
+            it.meta.write(&Blob::header(above).key, PLACE_AT, parent).unwrap();
+        },
+        "is not below the root",
+    ),
     ("header gone", |it| drop(it.meta.delete(&Blob::header(it.number("/dir/sub")).key)), "nothing"),
-    ("names of none", |it| {
-        drop(it.meta.delete(&Blob::header(it.number("/dir")).key));
-    }, "no such directory"),
-    ("a name twice", |it| {
-        let small = it.meta.get(&it.entry(it.number("/dir"), "small")).unwrap();
-        it.meta.put(&it.entry(ROOT, "again"), small).unwrap();
-    }, "lies in two entries"),
-    ("kind", |it| {
-        it.meta.write(&it.entry(ROOT, "large"), 2, vec![4]).unwrap();
-    }, "it is a file, but not to large"),
-    ("record", |it| {
-        it.meta.write(&it.entry(it.number("/dir"), "small"), 0, "XX").unwrap();
-    }, "does not begin as a record"),
-    ("fence", |it| {
-        it.meta.write(&Blob::header(it.number("/dir")).key, 480, vec![9]).unwrap();
-    }, "its fence is"),
+    (
+        "names of none",
+        |it| {
+            drop(it.meta.delete(&Blob::header(it.number("/dir")).key));
+        },
+        "no such directory",
+    ),
+    (
+        "a name twice",
+        |it| {
+            let small = it.meta.get(it.entry(it.number("/dir"), "small")).unwrap();
+            it.meta.put(it.entry(ROOT, "again"), small).unwrap();
+        },
+        "lies in two entries",
+    ),
+    (
+        "kind",
+        |it| {
+            it.meta.write(it.entry(ROOT, "large"), 2, vec![4]).unwrap();
+        },
+        "it is a file, but not to large",
+    ),
+    (
+        "record",
+        |it| {
+            it.meta.write(it.entry(it.number("/dir"), "small"), 0, "XX").unwrap();
+        },
+        "does not begin as a record",
+    ),
+    (
+        "fence",
+        |it| {
+            it.meta.write(&Blob::header(it.number("/dir")).key, 480, vec![9]).unwrap();
+        },
+        "its fence is",
+    ),
     ("links", |it| add(&it.data, &Blob::inode(it.number("/large")), LINKS_AT), "it counts 3 names"),
     ("inode gone", |it| drop(it.data.delete(&Blob::inode(it.number("/large")).key)), "no inode"),
     ("last", |it| add(&it.data, &Blob::inode(it.number("/large")), LAST_SEGMENT_AT), "is missing"),
-    ("beyond", |it| {
-        it.data.put(&Blob::content(it.number("/large"), 9).key, "x").unwrap();
-    }, "it ends in segment 3, but has"),
-    ("forward gone", |it| {
-        drop(it.data.delete(&Blob::forward(it.number("/dir/moved")).key));
-    }, "/dir/moved: its forward is missing"),
-    ("forward", |it| {
-        let place = Place { directory: 1, name: Name::new("x").unwrap() };
-        it.data.put(&Blob::forward(it.number("/dir/moved")).key, place.encode()).unwrap();
-    }, "its forward leads to x"),
+    (
+        "beyond",
+        |it| {
+            it.data.put(&Blob::content(it.number("/large"), 9).key, "x").unwrap();
+        },
+        "it ends in segment 3, but has",
+    ),
+    (
+        "forward gone",
+        |it| {
+            drop(it.data.delete(&Blob::forward(it.number("/dir/moved")).key));
+        },
+        "/dir/moved: its forward is missing",
+    ),
+    (
+        "forward",
+        |it| {
+            let place = Place { directory: 1, name: Name::new("x").unwrap() };
+            it.data.put(&Blob::forward(it.number("/dir/moved")).key, place.encode()).unwrap();
+        },
+        "its forward leads to x",
+    ),
     ("xattrs", |it| drop(it.data.delete(&Blob::xattrs(it.number("/large")).key)), "are missing"),
-    ("orphan", |it| {
-        it.meta.put(&Blob::orphan(it.number("/large")).key, vec![0; 8]).unwrap();
-    }, "is listed as one"),
+    (
+        "orphan",
+        |it| {
+            it.meta.put(&Blob::orphan(it.number("/large")).key, vec![0; 8]).unwrap();
+        },
+        "is listed as one",
+    ),
 ];
 
 #[test]

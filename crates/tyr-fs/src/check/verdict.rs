@@ -60,10 +60,13 @@ impl Survey {
             let counted = self.counted.get(number).copied().unwrap_or_default();
             let says = Counted { entries: header.entries, subdirectories: header.subdirectories };
             if counted != says {
-                found.push((*number, format!(
-                    "it counts {} names, {} directories among them, but has {} and {}",
-                    says.entries, says.subdirectories, counted.entries, counted.subdirectories
-                )));
+                found.push((
+                    *number,
+                    format!(
+                        "it counts {} names, {} directories among them, but has {} and {}",
+                        says.entries, says.subdirectories, counted.entries, counted.subdirectories
+                    ),
+                ));
             }
             if header.record.identity.flags.has_xattrs != self.xattrs.contains(number) {
                 found.push((*number, xattrs_text(header.record.identity.flags.has_xattrs)));
@@ -189,9 +192,10 @@ impl Survey {
         };
         let xattrs = self.xattrs.iter().filter(|number| !is_file(number));
         found.extend(xattrs.map(|number| (*number, "there are attributes, but no such file")));
-        let orphans = self.orphans.iter().filter(|number| {
-            self.large.get(number).is_none_or(|large| large.record.is_none())
-        });
+        let orphans = self
+            .orphans
+            .iter()
+            .filter(|number| self.large.get(number).is_none_or(|large| large.record.is_none()));
         found.extend(orphans.map(|number| (*number, "is an orphan, but there is no such file")));
         for (number, text) in found {
             self.find(format!("file {number}"), text);

@@ -114,7 +114,8 @@ impl Header {
         let (entries, subdirectories) =
             (number(ENTRIES_AT as usize), number(SUBDIRECTORIES_AT as usize));
         if !(0..=entries).contains(&subdirectories) {
-            let text = format!("it counts {entries} names, {subdirectories} directories among them");
+            let text =
+                format!("it counts {entries} names, {subdirectories} directories among them");
             return Err(Error::damaged(text));
         }
         let place = DirectoryPlace { parent, name };

@@ -13,8 +13,8 @@ pub fn encode(session: u64) -> [u8; 8] {
 /// # Errors
 /// `EIO` for what is none.
 pub fn decode(from: &[u8]) -> Result<u64> {
-    let bytes = from.try_into().map_err(|_| {
-        Error::damaged(format!("an orphan has 8 bytes, this has {}", from.len()))
-    })?;
+    let bytes = from
+        .try_into()
+        .map_err(|_| Error::damaged(format!("an orphan has 8 bytes, this has {}", from.len())))?;
     Ok(u64::from_le_bytes(bytes))
 }

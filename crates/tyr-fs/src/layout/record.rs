@@ -125,12 +125,8 @@ impl Flags {
 
     fn from_byte(byte: u8) -> Option<Self> {
         let bit = |at: u8| byte >> at & 1 == 1;
-        let flags = Self {
-            is_reference: bit(0),
-            is_moved: bit(1),
-            has_xattrs: bit(2),
-            is_orphan: bit(3),
-        };
+        let flags =
+            Self { is_reference: bit(0), is_moved: bit(1), has_xattrs: bit(2), is_orphan: bit(3) };
         (byte < 16).then_some(flags)
     }
 }

@@ -83,7 +83,11 @@ proptest! {
     }
 
     #[test]
-    fn a_reference_is_decoded_as_it_was_encoded(kind in kinds(), number: u64, mode in 0..0o10000_u32) {
+    fn a_reference_is_decoded_as_it_was_encoded(
+        kind in kinds(),
+        number: u64,
+        mode in 0..0o10000_u32,
+    ) {
         let reference = Reference { kind, number, access: Access { mode, owner: 7, group: 8 } };
         let bytes = reference.encode();
         prop_assert_eq!(Entry::decode(&bytes).unwrap(), Entry::Reference(reference));
@@ -96,7 +100,9 @@ proptest! {
     }
 
     #[test]
-    fn keys_of_nothing_are_refused_or_are_keys_of_something(bytes in proptest::collection::vec(any::<u8>(), 1..40)) {
+    fn keys_of_nothing_are_refused_or_are_keys_of_something(
+        bytes in proptest::collection::vec(any::<u8>(), 1..40),
+    ) {
         for space in [Space::Meta, Space::Data] {
             let blob = Blob { space, key: tyr::Key::new(&bytes).unwrap() };
             if let Ok(role) = blob.parse() {
@@ -130,7 +136,9 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_refused_or_mean_something(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+    fn any_bytes_are_refused_or_mean_something(
+        bytes in proptest::collection::vec(any::<u8>(), 0..600),
+    ) {
         drop((Entry::decode(&bytes), Header::decode(&bytes), Xattrs::decode(&bytes)));
         drop((Place::decode(&bytes), Superblock::decode(&bytes)));
     }

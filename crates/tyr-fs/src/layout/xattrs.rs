@@ -90,7 +90,7 @@ impl Xattrs {
             }
             if value.len() > XATTR_VALUE_LEN_MAX {
                 let text = format!(
-                    "the value of an attribute has at most {XATTR_VALUE_LEN_MAX} bytes, this has {}",
+                    "a value has at most {XATTR_VALUE_LEN_MAX} bytes, this has {}",
                     value.len()
                 );
                 return Err(Error::new(Errno::TOOBIG, text));

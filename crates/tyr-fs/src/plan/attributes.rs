@@ -6,9 +6,7 @@ use super::node::{Home, Node};
 use super::{Operation, Plan, Stop};
 use crate::layout::header::PLACE_AT;
 use crate::layout::key::Blob;
-use crate::layout::record::{
-    ATIME_AT, GROUP_AT, MODE_AT, MODE_MASK, MTIME_AT, OWNER_AT, Time,
-};
+use crate::layout::record::{ATIME_AT, GROUP_AT, MODE_AT, MODE_MASK, MTIME_AT, OWNER_AT, Time};
 
 /// What is to be changed of a file; `None` stays as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -21,9 +21,13 @@ pub const SMALL_LEN_MAX: u64 = 64 << 10;
 pub fn check_regular(node: &Node) -> Result<(), Error> {
     match node.kind {
         Kind::Regular => Ok(()),
-        Kind::Directory => Err(Error::new(Errno::ISDIR, "a directory has names, not bytes")),
+        Kind::Directory => Err(no_bytes()),
         kind => Err(Error::new(Errno::INVAL, format!("a {} has no bytes", kind.name()))),
     }
+}
+
+fn no_bytes() -> Error {
+    Error::new(Errno::ISDIR, "a directory has names, not bytes")
 }
 
 /// Where the bytes of a file are.
@@ -59,7 +63,7 @@ impl Operation for Locate {
                 Located::Bytes(content.slice(start as usize..end as usize))
             }
             Home::Inode(_) => Located::Segments,
-            Home::Directory(_) => return Err(check_regular(&self.node).unwrap_err().into()),
+            Home::Directory(_) => return Err(no_bytes().into()),
         };
         Ok(Draft::new().answering(located))
     }

@@ -81,12 +81,7 @@ impl Operation for Link {
 
 /// A file leaves its entry: what becomes of that, and of what led there. The record of the inode
 /// that the caller puts, with the content, on condition that the entry is unchanged.
-pub fn promote(
-    draft: &mut Draft<()>,
-    place: &Place,
-    record: &Record,
-    segment_bits: u8,
-) -> Record {
+pub fn promote(draft: &mut Draft<()>, place: &Place, record: &Record, segment_bits: u8) -> Record {
     draft.put(&Blob::entry(place.directory, &place.name), record.reference().encode());
     if record.identity.flags.is_moved {
         draft.delete(Blob::forward(record.identity.number));

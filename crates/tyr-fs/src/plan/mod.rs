@@ -13,8 +13,8 @@
 //! follows from more than one read has such conditions, too.
 //!
 //! [`known`] has what was read, [`draft`] what is to be done, [`node`] how a file is found;
-//! [`lookup`], [`create`], [`remove`], [`link`], [`rename`] are of names, [`content`] and [`segments`] of bytes,
-//! [`attributes`] and [`xattrs`] of the rest; [`orphan`] lets go of files without names.
+//! [`lookup`], [`create`], [`remove`], [`link`], [`rename`] are of names, [`content`] and
+//! [`segments`] of bytes, [`attributes`] and [`xattrs`] of the rest; [`orphan`] lets go of files without names.
 
 pub mod attributes;
 pub mod content;
@@ -29,7 +29,6 @@ pub mod remove;
 pub mod rename;
 pub mod segments;
 pub mod xattrs;
-
 
 pub use draft::{Change, Condition, Draft};
 pub use known::{Found, Known, Want};

@@ -12,9 +12,7 @@ use crate::layout::forward::Place;
 use crate::layout::header::ENTRIES_AT;
 use crate::layout::key::Blob;
 use crate::layout::orphan;
-use crate::layout::record::{
-    Entry, Identity, Kind, LINKS_AT, RECORD_LEN, Record, Reference, Time,
-};
+use crate::layout::record::{Entry, Identity, Kind, LINKS_AT, RECORD_LEN, Record, Reference, Time};
 
 /// What became of the file whose name was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,9 +172,8 @@ impl End {
     ) -> Plan<Removed> {
         let Some(header) = known.directory(reference.number)? else { return Err(Stop::Again) };
         let blob = Blob::header(reference.number);
-        let count = |relation| {
-            Condition::Number(blob.clone(), ENTRIES_AT, relation, Number::I64(0))
-        };
+        let count =
+            |relation| Condition::Number(blob.clone(), ENTRIES_AT, relation, Number::I64(0));
         if header.entries > 0 {
             let entry = Blob::entry(place.directory, &place.name);
             let named = tyr::Bytes::copy_from_slice(&reference.encode());

@@ -162,7 +162,9 @@ fn put(
             draft.require_bytes(&source.blob(), 0, reference.encode());
             draft.put(&target, reference.encode());
             let record = match reference.kind {
-                Kind::Directory => move_directory(known, draft, source.place, to, reference.number)?,
+                Kind::Directory => {
+                    move_directory(known, draft, source.place, to, reference.number)?
+                }
                 _ => {
                     let Some((record, _)) = &known.file(reference.number)?.inode else {
                         return Err(Stop::Again);
@@ -186,10 +188,8 @@ fn move_directory(
     number: u64,
 ) -> Plan<Blob> {
     let Some(header) = known.directory(number)? else { return Err(Stop::Again) };
-    let at = |place: &Place| DirectoryPlace {
-        parent: place.directory,
-        name: Some(place.name.clone()),
-    };
+    let at =
+        |place: &Place| DirectoryPlace { parent: place.directory, name: Some(place.name.clone()) };
     if header.place != at(from) {
         return Err(Stop::Again);
     }

@@ -88,11 +88,12 @@ impl Segments {
 
     /// Refuses what is beyond the longest file; answers where the range ends.
     pub fn check_end(offset: u64, len: u64, bits: u8) -> Result<u64, Error> {
-        let bound = (SEGMENT_MAX + 1).checked_mul(1 << bits).unwrap_or(u64::MAX);
+        let bound = (SEGMENT_MAX + 1).saturating_mul(1 << bits);
         let bound = bound.min(i64::MAX.cast_unsigned());
-        offset.checked_add(len).filter(|end| *end <= bound).ok_or_else(|| {
-            Error::new(Errno::FBIG, format!("a file has at most {bound} bytes"))
-        })
+        offset
+            .checked_add(len)
+            .filter(|end| *end <= bound)
+            .ok_or_else(|| Error::new(Errno::FBIG, format!("a file has at most {bound} bytes")))
     }
 
     /// Whether so much can be appended without a look at where the last segment ends, even if

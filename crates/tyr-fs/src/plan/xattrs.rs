@@ -79,7 +79,9 @@ impl SetXattr {
                 let text = format!("there is an attribute {name} already");
                 Err(Error::new(Errno::EXIST, text))
             }
-            XattrChange::Replace(_) | XattrChange::Remove if !is_there => Err(no_attribute(&self.name)),
+            XattrChange::Replace(_) | XattrChange::Remove if !is_there => {
+                Err(no_attribute(&self.name))
+            }
             XattrChange::Set(value) | XattrChange::Create(value) | XattrChange::Replace(value) => {
                 xattrs.0.insert(self.name.clone(), value.clone());
                 Ok(())

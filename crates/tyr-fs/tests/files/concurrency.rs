@@ -52,9 +52,9 @@ fn whatever_many_do_at_once_everything_fits_together() {
                             open.push(files.open_file(&seen.node)?);
                             if open.len() > 3 { open.remove(0).close() } else { Ok(()) }
                         }),
-                        _ => files.find(&path).and_then(|seen| {
-                            files.append(&seen.node, vec![7; 30_000]).map(drop)
-                        }),
+                        _ => files
+                            .find(&path)
+                            .and_then(|seen| files.append(&seen.node, vec![7; 30_000]).map(drop)),
                     };
                     if let Err(error) = done {
                         assert!(is_expected(&error), "{error:?}");
@@ -136,9 +136,11 @@ fn directories_moved_into_each_other_never_form_a_loop() {
                     let names = ["a", "b", "c"];
                     let (moved, into) = (*random.pick(&names), *random.pick(&names));
                     let find = |name: &str| {
-                        let places = ["", "/a", "/b", "/c", "/a/b", "/b/a", "/a/c", "/c/a",
-                            "/b/c", "/c/b"];
-                        places.into_iter().map(|at| format!("{at}/{name}"))
+                        let places =
+                            ["", "/a", "/b", "/c", "/a/b", "/b/a", "/a/c", "/c/a", "/b/c", "/c/b"];
+                        places
+                            .into_iter()
+                            .map(|at| format!("{at}/{name}"))
                             .find(|path| files.find(path).is_ok())
                     };
                     let (Some(from), Some(to)) = (find(moved), find(into)) else { continue };

@@ -142,8 +142,7 @@ impl Pair {
                 (errno(files.link_at(&path, &to)), self.model.link(&path, &to))
             }
             _ => {
-                let modes =
-                    [RenameMode::Replace, RenameMode::NoReplace, RenameMode::Exchange];
+                let modes = [RenameMode::Replace, RenameMode::NoReplace, RenameMode::Exchange];
                 let mode = *self.random.pick(&modes);
                 self.say(format!("rename {path} to {to} {mode:?}"));
                 let real = errno(files.rename_at_with(&path, &to, mode));
