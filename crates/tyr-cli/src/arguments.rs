@@ -24,6 +24,7 @@ use crate::commands::listing::{self, ListArguments, StatArguments};
 use crate::commands::locations::{self, LocationsArguments};
 use crate::commands::lock::{self, LockArguments};
 use crate::commands::metadata::{self, MetadataCommand};
+use crate::commands::mount::{self, MountArguments};
 use crate::commands::notify::{self, NotifyArguments};
 use crate::commands::reading::{self, CatArguments, GetArguments};
 use crate::commands::reference::{self, ReferenceArguments};
@@ -142,6 +143,8 @@ pub enum Command {
     /// File systems: directories, files and links in two keyspaces
     #[command(subcommand)]
     Fs(FsCommand),
+    /// Mount a file system at a directory of this machine, until Ctrl-C
+    Mount(MountArguments),
     /// Show how much there is of each keyspace, and how full the disks are
     Usage(UsageArguments),
     /// Verify every checksum and cross-reference of a store that nobody has open
@@ -211,6 +214,7 @@ impl Command {
             Self::Meta(command) => metadata::run(session, command),
             Self::Class(command) => class::run(session, command),
             Self::Fs(command) => fs::run(session, command),
+            Self::Mount(arguments) => mount::run(session, &arguments),
             Self::Usage(arguments) => usage::run(session, &arguments),
             Self::Check(arguments) => check::run(session, &arguments),
             Self::Inspect(arguments) => inspect::run(session, &arguments),

@@ -41,6 +41,8 @@ mod check;
 mod error;
 mod filesystem;
 mod layout;
+#[cfg(all(feature = "mount", target_os = "linux"))]
+mod mount;
 mod options;
 mod plan;
 
@@ -51,6 +53,8 @@ pub use layout::name::{NAME_LEN_MAX, Name};
 pub use layout::record::{Access, Kind, Time, Times};
 pub use layout::superblock::{SEGMENT_BITS_DEFAULT, SEGMENT_BITS_MAX, SEGMENT_BITS_MIN};
 pub use layout::xattrs::{XATTR_NAME_LEN_MAX, XATTR_VALUE_LEN_MAX, XATTRS_LEN_MAX};
+#[cfg(all(feature = "mount", target_os = "linux"))]
+pub use mount::{Mount, mount};
 pub use options::{Clock, NewFile, Options};
 pub use plan::attributes::NewAttributes;
 pub use plan::content::SMALL_LEN_MAX;

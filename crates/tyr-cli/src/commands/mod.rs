@@ -20,6 +20,7 @@ pub mod listing;
 pub mod locations;
 pub mod lock;
 pub mod metadata;
+pub mod mount;
 pub mod notify;
 pub mod reading;
 pub mod reference;

@@ -174,6 +174,12 @@ impl FileSystem {
         self.shared.clock.now()
     }
 
+    /// What time it is for this file system.
+    #[cfg(all(feature = "mount", target_os = "linux"))]
+    pub(crate) fn clock_now(&self) -> Time {
+        self.now()
+    }
+
     /// A number that no file has had.
     pub(super) fn new_number(&self) -> Result<u64> {
         let mut numbers = self.shared.numbers.lock();

@@ -14,7 +14,8 @@
 //!
 //! [`known`] has what was read, [`draft`] what is to be done, [`node`] how a file is found;
 //! [`lookup`], [`create`], [`remove`], [`link`], [`rename`] are of names, [`content`] and
-//! [`segments`] of bytes, [`attributes`] and [`xattrs`] of the rest; [`orphan`] lets go of files without names.
+//! [`segments`] of bytes, [`attributes`] and [`xattrs`] of the rest; [`orphan`] lets go of files
+//! without names.
 
 pub mod attributes;
 pub mod content;

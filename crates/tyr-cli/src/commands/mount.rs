@@ -1,0 +1,55 @@
+//! `tyr mount`: a file system of a store at a path of this machine.
+
+use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use tyr_fs::blocking::FileSystem;
+
+use crate::failure::Outcome;
+use crate::session::{Access, Session};
+
+/// How often it is looked whether somebody asked to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// `tyr mount`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Needs /dev/fuse, and root or fusermount3 (Debian: fuse3). Runs until Ctrl-C or SIGTERM, and then \
+unmounts: at once for who looks for files there, and it ends when the files that are open there \
+have been closed.
+
+Example:
+  tyr fs create home && tyr mount home /mnt")]
+pub struct MountArguments {
+    /// The file system
+    name: String,
+    /// The directory that it appears at
+    at: PathBuf,
+}
+
+/// Mounts a file system until it is enough.
+#[cfg(target_os = "linux")]
+pub fn run(session: &mut Session, arguments: &MountArguments) -> Outcome {
+    let files = FileSystem::open(&session.open(Access::Write)?, &arguments.name)?;
+    let at = arguments.at.display().to_string();
+    let failed = |what: &str, error| tyr::Error::io(format!("cannot {what} {at}"), error);
+    let mounted = tyr_fs::mount(&files, &arguments.at).map_err(|it| failed("mount at", it))?;
+    session.interrupt.expect();
+    let fields = json!({ "file_system": arguments.name, "mounted_at": at });
+    session.output.record(&fields, &format!("{} is mounted at {at}", arguments.name))?;
+    session.output.flush()?;
+    while !session.interrupt.is_raised() && !mounted.is_over() {
+        sleep(LOOK);
+    }
+    mounted.unmount().map_err(|it| failed("unmount", it))?;
+    Ok(files.close()?)
+}
+
+/// Mounts are Linux's.
+#[cfg(not(target_os = "linux"))]
+pub fn run(_session: &mut Session, _arguments: &MountArguments) -> Outcome {
+    Err(crate::failure::Failure::Usage("file systems are mounted on Linux only".to_owned()))
+}
