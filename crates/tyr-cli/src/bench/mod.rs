@@ -69,8 +69,8 @@ share of the CPU is held equal
   random      32 threads overwrite a large blob at random places: 512 bytes to 64 KiB each; then \
 reads of 4 KiB at random, and of all of it, beside what that took before; every read is verified. \
 It takes long, and runs only where --only names it
-  random-node the cases of random with 4 KiB, on a node, which is the whole cluster; CPU time is that \
-of both processes. It runs only where --only names it
+  random-node the cases of random with 4 KiB, on a node, which is the whole cluster; CPU time is \
+that of both processes. It runs only where --only names it
   return      three nodes on this machine, one of which is killed; some blobs change 8 s long, and \
 it is started again: how long until it serves, what it compares, copies and takes, and how long \
 another client waits for a write at most. It runs only where --only names it

@@ -248,8 +248,8 @@ impl Record {
         matches!(self.state, State::Applied(_))
     }
 
-    /// Whether it begins here: it was not in the log when this node started, and does not pass again
-    /// because it is known to be committed (F3). Then its client cannot have been answered.
+    /// Whether it begins here: it was not in the log when this node started, and does not pass
+    /// again because it is known to be committed (F3). Then no client can have been answered.
     pub fn is_new(&self) -> bool {
         !self.is_restored && self.known.is_none()
     }
