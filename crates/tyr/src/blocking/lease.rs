@@ -75,6 +75,11 @@ impl Lock {
         self.inner.lease().is_recalled()
     }
 
+    /// Waits so long for somebody to wait for it, or for it to be over; whether one of them is so.
+    pub fn recalled_within(&self, wait: Duration) -> bool {
+        block_on_within(self.inner.lease().recalled(), wait).is_some()
+    }
+
     /// Waits so long for it to be over though it was not given back; whether it is.
     pub fn lost_within(&self, wait: Duration) -> bool {
         block_on_within(self.inner.lease().lost(), wait).is_some()
