@@ -9,7 +9,7 @@ use super::finding::Finding;
 use super::tree::{Tree, line_of};
 
 /// A crate and the crates of this repository that it may depend on.
-const EDGES: [(&str, &[&str]); 25] = [
+const EDGES: [(&str, &[&str]); 26] = [
     ("tyr-types", &[]),
     ("tyr-metadata", &["tyr-types"]),
     ("tyr-class", &["tyr-types"]),
@@ -51,6 +51,7 @@ const EDGES: [(&str, &[&str]); 25] = [
     ("tyr-log", &["tyr"]),
     ("tyr-object", &["tyr", "tyr-class"]),
     ("tyr-fs", &["tyr"]),
+    ("tyr-zlog", &["tyr", "tyr-class", "tyr-object"]),
     (
         "tyr-cli",
         &[
@@ -67,6 +68,7 @@ const EDGES: [(&str, &[&str]); 25] = [
             "tyr-log",
             "tyr-object",
             "tyr-fs",
+            "tyr-zlog",
         ],
     ),
     ("tyr-sim", &["tyr-types", "tyr-protocol", "tyr-store", "tyr-engine"]),
@@ -89,12 +91,13 @@ const EDGES: [(&str, &[&str]); 25] = [
 ];
 
 /// What only a crate's tests may depend on besides: a client is tried against nodes.
-const TEST_EDGES: [(&str, &str); 5] = [
+const TEST_EDGES: [(&str, &str); 6] = [
     ("tyr-server", "tyr-client"),
     ("tyr", "tyr-server"),
     ("tyr-log", "tyr-server"),
     ("tyr-object", "tyr-server"),
     ("tyr-object", "tyr-net"),
+    ("tyr-zlog", "tyr-server"),
 ];
 
 /// Crates below tyr-runtime, where the same calls give the same results on every run.

@@ -1,0 +1,27 @@
+//! Who hands out positions.
+//!
+//! A sequencer gives each position of a term once. Whether the counter behind it is in this
+//! program, or asked for over the network, is its own affair.
+
+use std::fmt;
+
+use futures_util::future::BoxFuture;
+use tyr::Result;
+
+/// A position that nobody else is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// The position.
+    pub position: u64,
+    /// The term of the counter that it is of: only in a view of this term it may be written.
+    pub term: u64,
+}
+
+/// Hands out the positions of a log.
+pub trait Sequencer: Send + Sync + fmt::Debug {
+    /// The next position. Dropping the future, or not writing the position, leaves a hole.
+    fn next(&self) -> BoxFuture<'_, Result<Given>>;
+
+    /// Leaves the log as somebody who goes in peace does: who comes next need not recover it.
+    fn close(&self) -> BoxFuture<'_, Result<()>>;
+}

@@ -1,0 +1,15 @@
+//! A log as its users see it, on a store in this process and on a cluster of three nodes.
+//!
+//! One binary, so that there is one cluster for all: each test has a keyspace of its own there.
+
+#![allow(clippy::unwrap_used, reason = "all of this is tests")]
+
+#[path = "../../../tyr/tests/fixtures/mod.rs"]
+mod fixtures;
+
+mod holes;
+mod kills;
+mod model;
+mod place;
+mod sharing;
+mod trimming;
