@@ -45,7 +45,8 @@ use crate::log::LogCommand;
 use crate::serve::ServeArguments;
 use crate::session::{Session, SessionArguments};
 use crate::telemetry::TelemetryCommand;
-use crate::{bench, demo, dev, log, serve, telemetry};
+use crate::zlog::ZlogCommand;
+use crate::{bench, demo, dev, log, serve, telemetry, zlog};
 
 const AFTER_HELP: &str = "\
 Blobs are named by two arguments, KEYSPACE and KEY. Exit codes: 0 done, 1 a check found \
@@ -163,6 +164,9 @@ pub enum Command {
     /// The shared log: append entries, read and follow them, share them among consumers
     #[command(subcommand)]
     Log(Box<LogCommand>),
+    /// The shared log of CORFU: positions from a sequencer, each written once
+    #[command(subcommand)]
+    Zlog(Box<ZlogCommand>),
     /// Run a node of a cluster until it is told to stop
     Serve(Box<ServeArguments>),
     /// Run a small cluster on this machine, for trying things
@@ -223,6 +227,7 @@ impl Command {
             Self::Demo(arguments) => demo::run(session, &arguments),
             Self::Telemetry(command) => telemetry::run(session, *command),
             Self::Log(command) => log::run(session, *command),
+            Self::Zlog(command) => zlog::run(session, *command),
             Self::Serve(arguments) => serve::run(session, &arguments),
             Self::Dev(arguments) => dev::run(session, &arguments),
             Self::Status(arguments) => status::run(session, &arguments),

@@ -34,6 +34,7 @@ mod script;
 mod serve;
 mod session;
 mod telemetry;
+mod zlog;
 
 use std::process::ExitCode;
 

@@ -24,3 +24,4 @@ mod status;
 mod telemetry;
 mod telemetry_service;
 mod transactions;
+mod zlog;
