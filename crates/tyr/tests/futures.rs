@@ -227,3 +227,28 @@ fn futures_that_are_dropped_leave_the_store_as_it_was_or_as_it_was_to_be() {
         assert_eq!(data.get("a").await.unwrap(), "1");
     });
 }
+
+#[test]
+fn what_was_begun_by_a_thread_goes_on_in_async_code() {
+    each(|tyr, data| async move {
+        data.put("a", "12").await.unwrap();
+        let snapshot = tyr.blocking().snapshot().unwrap();
+        let version = snapshot.version();
+        let mut begun = tyr.blocking().begin();
+        assert_eq!(begun.get(data.as_blocking(), "a").unwrap(), "12");
+        let append = begun.append(data.as_blocking(), "b", "34").unwrap();
+        let committed = begun.into_async().commit().await.unwrap();
+        assert_eq!(committed.offset(append), Some(0));
+
+        let snapshot = snapshot.into_async();
+        assert_eq!(snapshot.version(), version);
+        assert_eq!(snapshot.get(&data, "b").await.unwrap_err().kind(), ErrorKind::NotFound);
+
+        let mut late = tyr.blocking().begin();
+        late.get(data.as_blocking(), "a").unwrap();
+        late.put(data.as_blocking(), "b", "late").unwrap();
+        data.put("a", "56").await.unwrap();
+        let refused = late.into_async().commit().await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Conflict, "what it read is still validated");
+    });
+}

@@ -23,6 +23,11 @@ impl Snapshot {
         Self { view }
     }
 
+    /// The same moment, for async code.
+    pub fn into_async(self) -> crate::Snapshot {
+        crate::Snapshot::from_blocking(self)
+    }
+
     /// Its moment.
     pub fn version(&self) -> Timestamp {
         self.view.at()

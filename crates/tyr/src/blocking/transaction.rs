@@ -391,6 +391,11 @@ impl Transaction {
         Ok(Committed::new(commit.wait()?, shape))
     }
 
+    /// The same transaction, with all that it has gathered and read, for async code.
+    pub fn into_async(self) -> crate::Transaction {
+        crate::Transaction::from_blocking(self)
+    }
+
     /// Takes everything back. Dropping the transaction does the same.
     pub fn rollback(self) {
         drop(self);
