@@ -68,6 +68,18 @@ guides *ARGS:
 fuzz TARGET MINUTES="10":
     cargo +nightly fuzz run --fuzz-dir fuzz {{ TARGET }} -- -max_total_time=$(({{ MINUTES }} * 60)) -max_len=4096 -malloc_limit_mb=64
 
+# The header of libtyr, anew from the sources.
+header:
+    cargo xtask header
+
+# libtyr, its header and its file for pkg-config into a folder.
+install-c PREFIX:
+    cargo xtask install-c {{ PREFIX }}
+
+# The programs in C under valgrind.
+c-valgrind:
+    cargo xtask c-valgrind
+
 # The figures of docs/performance.md; `just bench --quick` for a look.
 bench *ARGS:
     cargo run --release -- bench {{ ARGS }}

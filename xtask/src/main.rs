@@ -3,6 +3,7 @@
 //! In Rust, because everyone who builds Týr has Rust. Nothing here knows what Týr does: it knows
 //! how the repository is laid out, and which commands show that it is in order.
 
+mod c;
 mod suite;
 mod tidy;
 
@@ -13,6 +14,11 @@ const HELP: &str = "\
 Chores of this repository.
 
   cargo xtask test    everything that continuous integration checks; never writes to the tree
+  cargo xtask header  writes crates/tyr-c/include/tyr.h anew from the sources
+  cargo xtask install-c DIR
+                      builds libtyr and installs it, its header and tyr.pc into DIR
+  cargo xtask c-valgrind
+                      the programs in C under valgrind, which must be installed
   cargo xtask tidy    the rules of STYLE.md that no compiler knows: crate edges, file lengths,
                       module docs, links, README.md, dependencies, decisions
 ";
@@ -23,6 +29,9 @@ fn main() -> ExitCode {
     let is_good = match words.as_slice() {
         ["test"] => suite::run(&root()),
         ["tidy"] => tidy::run(&root()),
+        ["header"] => c::write_header(&root()),
+        ["install-c", prefix] => c::install(&root(), Path::new(prefix)),
+        ["c-valgrind"] => c::run_under_valgrind(&root()),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             true

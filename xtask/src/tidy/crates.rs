@@ -9,7 +9,7 @@ use super::finding::Finding;
 use super::tree::{Tree, line_of};
 
 /// A crate and the crates of this repository that it may depend on.
-const EDGES: [(&str, &[&str]); 26] = [
+const EDGES: [(&str, &[&str]); 28] = [
     ("tyr-types", &[]),
     ("tyr-metadata", &["tyr-types"]),
     ("tyr-class", &["tyr-types"]),
@@ -47,6 +47,8 @@ const EDGES: [(&str, &[&str]); 26] = [
         ],
     ),
     ("tyr", &["tyr-types", "tyr-metadata", "tyr-runtime", "tyr-embedded", "tyr-net", "tyr-client"]),
+    ("tyr-completion", &["tyr"]),
+    ("tyr-c", &["tyr", "tyr-completion"]),
     ("tyr-telemetry", &["tyr"]),
     ("tyr-log", &["tyr"]),
     ("tyr-object", &["tyr", "tyr-class"]),
@@ -91,9 +93,10 @@ const EDGES: [(&str, &[&str]); 26] = [
 ];
 
 /// What only a crate's tests may depend on besides: a client is tried against nodes.
-const TEST_EDGES: [(&str, &str); 6] = [
+const TEST_EDGES: [(&str, &str); 7] = [
     ("tyr-server", "tyr-client"),
     ("tyr", "tyr-server"),
+    ("tyr-c", "tyr-server"),
     ("tyr-log", "tyr-server"),
     ("tyr-object", "tyr-server"),
     ("tyr-object", "tyr-net"),
