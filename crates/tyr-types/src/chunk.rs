@@ -275,12 +275,14 @@ impl<C: ChunkContent> Run<'_, C> {
     }
 
     /// A write of nothing moves the end of a blob that is shorter, as every write does: the chunk
-    /// in which it ends from now on holds zeros up to there, so that the next append finds it.
+    /// in which it ends from now on holds zeros up to there, so that the next append finds it. It
+    /// writes the last of them, the byte that it claims (C4), and no other: writes behind it are in
+    /// no order with it, and may come late.
     fn extend(&mut self, end: u64) {
         let Place { range } = self.place;
         let is_here = range.start < end && end < range.end;
         if is_here && !self.place.is_first() && self.content.held() < end - range.start {
-            self.content.cut(end);
+            self.content.put(end - 1, &Bytes::from_static(&[0]));
         }
     }
 

@@ -326,7 +326,7 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        6 => (0..200u64, 1..40u64, any::<bool>())
+        6 => (0..200u64, prop_oneof![1 => Just(0), 5 => 1..40u64], any::<bool>())
             .prop_map(|(offset, len, is_late)| Step::Write { offset, len, is_late }),
         2 => (1..40u64).prop_map(|len| Step::Append { len }),
         1 => (0..250u64).prop_map(|len| Step::Truncate { len }),
@@ -385,13 +385,24 @@ fn apply_near(store: &Store, operation: &Operation, time: u64, readers: Readers)
     store.apply_chunk(&cell, place(1), operations, start, at(time), readers).unwrap();
 }
 
-/// Whether a write overlaps nothing that the next step does.
+/// A fold whose moment is chosen. It begins when all that is below is applied, and what is applied
+/// until it ends is above.
+struct UnderWay {
+    when: u64,
+    fold: Option<Fold>,
+}
+
+/// Whether a write overlaps nothing that the next step does. One of nothing claims the byte before
+/// it (C4).
 fn may_be_late(step: &Step, next: Option<&Step>) -> bool {
     match (step, next) {
         (
-            Step::Write { offset, len, is_late: true },
+            Step::Write { offset, len: len @ 1.., is_late: true },
             Some(Step::Write { offset: other, len: its, .. }),
-        ) => offset + len <= *other || other + its <= *offset,
+        ) => {
+            let its_start = if *its == 0 { other.saturating_sub(1) } else { *other };
+            offset + len <= its_start || other + its <= *offset
+        }
         _ => false,
     }
 }
@@ -407,6 +418,23 @@ fn what_comes_late_beside_a_newer_write_is_seen_by_those_who_read_in_between() {
     apply_near(&store, &write(6, b"late"), 2, Readers::from(at(1)));
     assert_eq!(read(&store, 1, Some(3)).unwrap().bytes, "\0\0\0\0\0\0late");
     assert_eq!(read(&store, 1, None).unwrap().bytes, "\0\0\0newlate");
+}
+
+/// A write of nothing has moved the end to before where a write goes that comes late, and a fold
+/// takes that one alone. Seed 970004507 of the simulator, scenario real-copies.
+#[test]
+fn what_comes_late_behind_where_a_write_of_nothing_ends_stays_when_it_is_folded() {
+    let store = store();
+    apply(&store, 1, &write(SIZE, b"first"), 5, 0);
+    apply(&store, 1, &write(SIZE + 20, b""), 9, 8);
+    apply(&store, 1, &write(SIZE + 30, b"late"), 7, 8);
+    let held = [&b"first"[..], &[0; 25], b"late"].concat();
+    for folded in [8, 9] {
+        fold(&store, folded);
+        store.recent().collect(usize::MAX, Readers::NONE, at(99));
+        store.recent().shrink(0, usize::MAX);
+        assert_eq!(read(&store, 1, None).unwrap().bytes, held, "folded up to {folded}");
+    }
 }
 
 /// A hole that comes late, behind where the end was at its time. Seed 920004544 of `stretches`.
@@ -533,7 +561,7 @@ proptest! {
         let mut held = Vec::new();
         let mut versions: BTreeMap<u64, Vec<u8>> = BTreeMap::from([(0, Vec::new())]);
         let mut floor = 0;
-        let mut under_way: Option<(Fold, u64)> = None;
+        let mut under_way: Option<UnderWay> = None;
         let mut kept_back: Option<(Operation, u64)> = None;
         for (number, step) in steps.iter().enumerate() {
             let time = 2 * (number as u64 + 1);
@@ -542,12 +570,14 @@ proptest! {
                     expect(&mut held, &operation);
                     versions.insert(time, held.clone());
                     floor = floor.max(time.saturating_sub(2 * back));
-                    if may_be_late(step, steps.get(number + 1)) && kept_back.is_none() {
+                    let is_operation = |step: &&Step| !matches!(step, Step::Fold | Step::Forget);
+                    let next = steps[number + 1..].iter().find(is_operation);
+                    if may_be_late(step, next) && kept_back.is_none() {
                         kept_back = Some((operation, time));
                         continue;
                     }
                     let from = kept_back.as_ref().map_or(floor, |(_, late)| floor.min(*late - 1));
-                    let folded = under_way.as_ref().map_or(Timestamp::MAX, |(_, when)| at(*when));
+                    let folded = under_way.as_ref().map_or(Timestamp::MAX, |it| at(it.when));
                     let readers = Readers::new(&listed).and_from(at(from)).and_at(folded);
                     apply_near(&store, &operation, time, readers);
                     if let Some((late, when)) = kept_back.take() {
@@ -557,20 +587,25 @@ proptest! {
                         store.recent().collect_chunks(1, |_| readers);
                     }
                 }
-                None if kept_back.is_some() => {}
-                None if matches!(step, Step::Fold) => {
-                    under_way = match under_way.take() {
-                        Some((fold, when)) => {
-                            finish(&store, fold);
-                            let base = store.base().attributes(&stored_name(&blob(), 1)).unwrap();
-                            let (_, then) = versions.range(..=when).next_back().unwrap();
-                            prop_assert_eq!(base.map_or(0, |base| base.size), then.len() as u64);
-                            (floor, base_at) = (floor.max(when), when);
-                            None
-                        }
-                        None => Some((store.begin_fold(at(time), store.take_dead()), time)),
-                    };
+                None if matches!(step, Step::Fold) && under_way.is_none() => {
+                    under_way = Some(UnderWay { when: time, fold: None });
                 }
+                None if kept_back.is_some() => {}
+                None if matches!(step, Step::Fold) => match under_way.take() {
+                    Some(UnderWay { when, fold: None }) if number % 2 == 0 => {
+                        let fold = Some(store.begin_fold(at(when), store.take_dead()));
+                        under_way = Some(UnderWay { when, fold });
+                    }
+                    Some(UnderWay { when, fold }) => {
+                        let begin = || store.begin_fold(at(when), store.take_dead());
+                        finish(&store, fold.unwrap_or_else(begin));
+                        let base = store.base().attributes(&stored_name(&blob(), 1)).unwrap();
+                        let (_, then) = versions.range(..=when).next_back().unwrap();
+                        prop_assert_eq!(base.map_or(0, |base| base.size), then.len() as u64);
+                        (floor, base_at) = (floor.max(when), when);
+                    }
+                    None => unreachable!("its moment was chosen"),
+                },
                 None => {
                     store.recent().shrink(0, usize::MAX);
                 }
