@@ -65,7 +65,7 @@ struct RunArguments {
     /// all that can be but cuts of 90 s.
     #[arg(long)]
     faults: Option<String>,
-    /// The workloads, by name and with commas. Default: all.
+    /// The workloads, by name and with commas. Default: all but `zlogs`.
     #[arg(long, visible_alias = "workload")]
     workloads: Option<String>,
     /// Replicas, as `1,2,3`: each workload's blobs are spread over a keyspace of each, and what it
@@ -154,7 +154,7 @@ fn plan(arguments: &RunArguments, fabric: &str) -> Result<Run> {
     };
     let workloads = match arguments.workloads.as_deref() {
         Some(names) => named(names, "workload", Workload::named)?,
-        None => Workload::ALL.into(),
+        None => Workload::usual(),
     };
     let program = match (&arguments.program, &arguments.previous) {
         (Some(path), _) => Program::Serve(path.clone()),

@@ -35,7 +35,7 @@ pub fn run() -> Result<bool> {
             lasts: Duration::from_secs(seconds),
             nodes: 3,
             faults: faults.into(),
-            workloads: Workload::ALL.into(),
+            workloads: Workload::usual(),
             replications: Vec::new(),
             clients: 1,
             pace: Duration::from_millis(20),

@@ -87,6 +87,7 @@ const EDGES: [(&str, &[&str]); 28] = [
             "tyr-client",
             "tyr-server",
             "tyr-log",
+            "tyr-zlog",
         ],
     ),
     ("xtask", &[]),

@@ -58,6 +58,8 @@ fn balance(step: &Step) -> Option<u64> {
         | Step::Keep { .. }
         | Step::Kept { .. }
         | Step::Unkeep { .. }
+        | Step::Placed { .. }
+        | Step::Positions { .. }
         | Step::SharedLog { .. } => None,
     }
 }

@@ -87,6 +87,8 @@ pub(super) fn listing(step: &Step) -> Option<&Vec<(String, u64)>> {
         | Step::Keep { .. }
         | Step::Kept { .. }
         | Step::Unkeep { .. }
+        | Step::Placed { .. }
+        | Step::Positions { .. }
         | Step::SharedLog { .. } => None,
     }
 }
@@ -144,6 +146,8 @@ pub(super) fn of_the_same(step: &Step, listing: &[(String, u64)]) -> Option<Stri
         | Step::Keep { .. }
         | Step::Kept { .. }
         | Step::Unkeep { .. }
+        | Step::Placed { .. }
+        | Step::Positions { .. }
         | Step::SharedLog { .. } => None,
     }
 }

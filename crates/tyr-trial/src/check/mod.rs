@@ -13,6 +13,7 @@
 //!                   ├─► watches: who watches hears of each change
 //!                   ├─► kept: what is kept stays as it was
 //!                   ├─► shared_logs: one order, each entry once, to each reader and group
+//!                   ├─► zlogs: each entry has one position, for ever, in order
 //!                   └─► refusals: only those that may be
 //! ```
 //!
@@ -36,6 +37,7 @@ pub mod stamps;
 mod tests;
 pub mod uploads;
 pub mod watches;
+pub mod zlogs;
 
 use std::collections::BTreeMap;
 
@@ -86,6 +88,7 @@ pub fn check(events: &[Event]) -> Verdict {
             Workload::Watches => watches::check(&own, &watches::troubles(events)),
             Workload::Kept => kept::check(&own, kept::is_disk_filled(events)),
             Workload::SharedLogs => shared_logs::check(&own),
+            Workload::Zlogs => zlogs::check(&own),
         };
         let named = found.into_iter().map(|text| format!("{}: {text}", workload.name()));
         verdict.anomalies.extend(named);

@@ -45,6 +45,8 @@ fn may(step: &Step) -> May {
         | Step::List { .. }
         | Step::Part { .. }
         | Step::Read { .. }
+        | Step::Placed { .. }
+        | Step::Positions { .. }
         | Step::Members { .. } => (true, false, true, false),
         Step::Lock { .. }
         | Step::Fenced { .. }

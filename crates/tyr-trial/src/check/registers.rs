@@ -121,6 +121,8 @@ fn note<'a>(
             | Step::Keep { .. }
             | Step::Kept { .. }
             | Step::Unkeep { .. }
+            | Step::Placed { .. }
+            | Step::Positions { .. }
             | Step::SharedLog { .. },
             _,
         ) => {}

@@ -111,6 +111,8 @@ pub fn lists(deeds: &[&Deed]) -> Vec<String> {
                 | Step::Keep { .. }
                 | Step::Kept { .. }
                 | Step::Unkeep { .. }
+                | Step::Placed { .. }
+                | Step::Positions { .. }
                 | Step::SharedLog { .. } => {}
             }
         }
@@ -186,6 +188,8 @@ fn seen_values(deed: &Deed) -> impl Iterator<Item = Value> + '_ {
             | Step::Keep { .. }
             | Step::Kept { .. }
             | Step::Unkeep { .. }
+            | Step::Placed { .. }
+            | Step::Positions { .. }
             | Step::SharedLog { .. } => &[],
         })
         .copied()
@@ -284,6 +288,8 @@ pub fn counters(deeds: &[&Deed]) -> Vec<String> {
                     | Step::Keep { .. }
                     | Step::Kept { .. }
                     | Step::Unkeep { .. }
+                    | Step::Placed { .. }
+                    | Step::Positions { .. }
                     | Step::SharedLog { .. },
                     _,
                 ) => {}

@@ -6,6 +6,7 @@ mod locks;
 mod shared_logs;
 mod uploads;
 mod watches;
+mod zlogs;
 
 use crate::check::{bank, check, holes, listings, refusals, registers, serial, stamps};
 use crate::history::{Deed, Event, Fate, Kind, Moment, Step};

@@ -269,6 +269,24 @@ pub enum Step {
         /// The snapshot.
         snapshot: u64,
     },
+    /// An entry was appended to a log that has positions.
+    Placed {
+        /// The log.
+        key: String,
+        /// The entry, which nobody else appends.
+        value: u64,
+        /// Its position.
+        at: Option<u64>,
+    },
+    /// Such a log was read from a position to its end.
+    Positions {
+        /// The log.
+        key: String,
+        /// The position.
+        from: u64,
+        /// Positions and entries, in order.
+        seen: Option<Vec<(u64, u64)>>,
+    },
     /// Something was done to a shared log.
     SharedLog {
         /// The log.
@@ -313,7 +331,8 @@ pub fn changes(steps: &[Step]) -> bool {
         | Step::Enter { .. }
         | Step::Leave { .. }
         | Step::Keep { .. }
-        | Step::Unkeep { .. } => true,
+        | Step::Unkeep { .. }
+        | Step::Placed { .. } => true,
         Step::SharedLog { did, .. } => shared_log::changes(did),
         Step::List { .. }
         | Step::Part { .. }
@@ -331,6 +350,7 @@ pub fn changes(steps: &[Step]) -> bool {
         | Step::Told { .. }
         | Step::Look { .. }
         | Step::Unwatch { .. }
-        | Step::Kept { .. } => false,
+        | Step::Kept { .. }
+        | Step::Positions { .. } => false,
     })
 }

@@ -113,6 +113,8 @@ fn transaction(
                 | Step::Keep { .. }
                 | Step::Kept { .. }
                 | Step::Unkeep { .. }
+                | Step::Placed { .. }
+                | Step::Positions { .. }
                 | Step::SharedLog { .. } => {}
             }
         }

@@ -16,6 +16,7 @@
 //! | [`watches`] | cells, watched | who watches hears of each change (K5) |
 //! | [`kept`] | pairs of blobs, and snapshots that are kept | what is kept stays as it was (V7) |
 //! | [`shared_logs`] | logs of `tyr-log` | one order, each entry once, to each reader and group |
+//! | [`zlogs`] | logs of `tyr-zlog` | each entry has one position, in order |
 //!
 //! A workload writes what it does into the [`history`](crate::history) and judges nothing: that is
 //! [`check`](crate::check)'s. What fails is written down and goes on.
@@ -34,6 +35,7 @@ pub mod shared_logs;
 pub mod stamps;
 pub mod uploads;
 pub mod watches;
+pub mod zlogs;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -82,6 +84,8 @@ pub enum Workload {
     Kept,
     /// Logs of `tyr-log`.
     SharedLogs,
+    /// Logs of `tyr-zlog`.
+    Zlogs,
 }
 
 impl Workload {
@@ -101,7 +105,14 @@ impl Workload {
         Self::Watches,
         Self::Kept,
         Self::SharedLogs,
+        Self::Zlogs,
     ];
+
+    /// Those that run where none is named: all but logs whose clients wait for leases most of the
+    /// time, which do little in a short run.
+    pub fn usual() -> Vec<Self> {
+        Self::ALL.into_iter().filter(|it| *it != Self::Zlogs).collect()
+    }
 
     /// Its name, on the command line and in histories.
     pub fn name(self) -> &'static str {
@@ -120,6 +131,7 @@ impl Workload {
             Self::Watches => "watches",
             Self::Kept => "kept",
             Self::SharedLogs => "shared-logs",
+            Self::Zlogs => "zlogs",
         }
     }
 
@@ -143,10 +155,11 @@ impl Workload {
             | Self::Groups
             | Self::Watches
             | Self::Kept
-            | Self::SharedLogs => Durability::Buffered,
+            | Self::SharedLogs
+            | Self::Zlogs => Durability::Buffered,
         };
         let chunk_size = match self {
-            Self::Uploads => 1 << 20,
+            Self::Uploads | Self::Zlogs => 1 << 20,
             // A segment lies in one chunk, with the longest batch that there can be.
             Self::SharedLogs => 16 << 20,
             Self::Lists
@@ -164,7 +177,7 @@ impl Workload {
         };
         let placed_by = match self {
             Self::Groups | Self::Watches => PlacedBy::UpTo(DELIMITER),
-            Self::SharedLogs => PlacedBy::UpTo(0),
+            Self::SharedLogs | Self::Zlogs => PlacedBy::UpTo(0),
             Self::Lists
             | Self::Bank
             | Self::Registers
@@ -181,12 +194,12 @@ impl Workload {
     }
 
     /// How many clients it has where `all` others have so many: what is about who comes in whose
-    /// way has two at least, and what is watched one who writes and two who watch. Shared logs have
+    /// way has two at least, and what is watched one who writes and two who watch. Logs have
     /// three, too: each does one thing after the other.
     pub fn clients(self, all: u64) -> u64 {
         match self {
             Self::Locks | Self::Uploads => all.max(2),
-            Self::Watches | Self::SharedLogs => all.max(3),
+            Self::Watches | Self::SharedLogs | Self::Zlogs => all.max(3),
             Self::Lists
             | Self::Bank
             | Self::Counters
@@ -295,7 +308,8 @@ impl Stage {
             | Workload::Groups
             | Workload::Watches
             | Workload::Kept
-            | Workload::SharedLogs => Ok(()),
+            | Workload::SharedLogs
+            | Workload::Zlogs => Ok(()),
         }
     }
 
@@ -310,6 +324,7 @@ impl Stage {
         let mut watcher = watches::Watcher::default();
         let mut collection = kept::Collection::default();
         let mut library = shared_logs::Library::default();
+        let mut shelf = zlogs::Shelf::default();
         while !self.is_over.load(Ordering::Acquire) {
             let done = match self.workload {
                 Workload::Lists => lists::act(self, &mut scribe, &mut random),
@@ -332,6 +347,7 @@ impl Stage {
                 Workload::SharedLogs => {
                     shared_logs::act(self, client, &mut library, &mut scribe, &mut random)
                 }
+                Workload::Zlogs => zlogs::act(self, client, &mut shelf, &mut scribe, &mut random),
             };
             std::thread::sleep(if done.is_ok() { self.pace } else { PAUSE.max(self.pace) });
         }
@@ -363,6 +379,7 @@ impl Stage {
             Workload::Watches => Ok(()), // Who watches has looked at all there is.
             Workload::Kept => kept::finish(self, &mut scribe),
             Workload::SharedLogs => shared_logs::finish(self, &mut scribe),
+            Workload::Zlogs => zlogs::finish(self, &mut scribe),
         }
     }
 
@@ -383,6 +400,7 @@ impl Stage {
             Workload::Watches => watches::keys(self),
             Workload::Kept => listings::keys(self),
             Workload::SharedLogs => shared_logs::keys(self),
+            Workload::Zlogs => zlogs::keys(self),
         }
     }
 }
