@@ -12,7 +12,7 @@ use proptest::sample::select;
 use tyr::Bytes;
 use tyr_class::testing::{MemoryContext, run_tests};
 use tyr_class::{Class, Limits, LuaClass};
-use tyr_zlog::class::{Fields, OBJECT_SCRIPT, ObjectClass, Refusal, VIEW_SCRIPT, ViewClass};
+use tyr_zlog::class::{Fields, OBJECT_SCRIPT, Refusal, VIEW_SCRIPT, object_class, view_class};
 
 fn in_lua(script: &str) -> LuaClass {
     let clock = Arc::new(|| Duration::ZERO);
@@ -59,8 +59,8 @@ fn the_scripts_own_tests_pass() {
 
 #[test]
 fn both_kinds_have_the_same_methods() {
-    assert_eq!(in_lua(OBJECT_SCRIPT).info(), ObjectClass::new().info());
-    assert_eq!(in_lua(VIEW_SCRIPT).info(), ViewClass::new().info());
+    assert_eq!(in_lua(OBJECT_SCRIPT).info(), object_class().info());
+    assert_eq!(in_lua(VIEW_SCRIPT).info(), view_class().info());
 }
 
 /// What is to be done with an object.
@@ -181,7 +181,7 @@ proptest! {
 
     #[test]
     fn an_object_is_as_its_model_has_it(steps in prop::collection::vec(step(), 1..60)) {
-        let (lua, rust) = (in_lua(OBJECT_SCRIPT), ObjectClass::new());
+        let (lua, rust) = (in_lua(OBJECT_SCRIPT), object_class());
         let mut twins = Twins::new(&lua, &rust);
         let mut model = Model::default();
         prop_assert_eq!(twins.call("read", Fields::of([9, FIRST])), Err(Refusal::NoObject));
@@ -227,7 +227,7 @@ proptest! {
     fn views_have_epochs_without_a_gap(
         steps in prop::collection::vec((0..4_u64, 0..8_u64, 0..40_000_usize), 1..30)
     ) {
-        let (lua, rust) = (in_lua(VIEW_SCRIPT), ViewClass::new());
+        let (lua, rust) = (in_lua(VIEW_SCRIPT), view_class());
         let mut twins = Twins::new(&lua, &rust);
         let mut views: Vec<Vec<u8>> = Vec::new();
         for (ahead, number, len) in steps {

@@ -11,6 +11,7 @@
 //! and views are for is not known here.
 
 mod input;
+mod native;
 mod object;
 mod refusal;
 mod views;
@@ -20,9 +21,10 @@ use std::sync::Arc;
 use tyr_class::Class;
 
 pub use self::input::Fields;
-pub use self::object::ObjectClass;
+pub use self::native::NativeClass;
+pub use self::object::object_class;
 pub use self::refusal::Refusal;
-pub use self::views::ViewClass;
+pub use self::views::view_class;
 
 /// The script of the class of storage objects.
 pub const OBJECT_SCRIPT: &str = include_str!("zlog.lua");
@@ -50,5 +52,5 @@ pub const SLOTS_MAX: u64 = 65_536;
 
 /// Both classes, in Rust.
 pub fn native() -> [Arc<dyn Class>; 2] {
-    [Arc::new(ObjectClass::new()), Arc::new(ViewClass::new())]
+    [Arc::new(object_class()), Arc::new(view_class())]
 }

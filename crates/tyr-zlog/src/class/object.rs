@@ -3,9 +3,10 @@
 //! What is where in the blob says `zlog.lua`, which does the same.
 
 use tyr::Bytes;
-use tyr_class::{Class, ClassInfo, Context, Failure, Limits, MethodKind};
+use tyr_class::{Context, Failure, MethodKind};
 
 use super::input::{Fields, numbers};
+use super::native::{Method, NativeClass};
 use super::refusal::Refusal;
 use super::{ENTRY_LEN_MAX, OBJECT_CLASS, SLOTS_MAX};
 
@@ -237,9 +238,7 @@ fn max_position(context: &mut dyn Context, input: &[u8]) -> Result<Bytes, Failur
     Ok(Object::open(context, epoch)?.positions())
 }
 
-type Method = fn(&mut dyn Context, &[u8]) -> Result<Bytes, Failure>;
-
-const METHODS: [(&str, MethodKind, Method); 7] = [
+const METHODS: &[Method] = &[
     ("fill", MethodKind::Call, fill),
     ("init", MethodKind::Call, init),
     ("max_position", MethodKind::Query, max_position),
@@ -250,36 +249,6 @@ const METHODS: [(&str, MethodKind, Method); 7] = [
 ];
 
 /// The class of storage objects.
-#[derive(Debug)]
-pub struct ObjectClass(ClassInfo);
-
-impl ObjectClass {
-    /// The class.
-    pub fn new() -> Self {
-        let methods = METHODS.map(|(name, kind, _)| (name, kind));
-        let info = ClassInfo::new(OBJECT_CLASS, methods, Limits::IN_PLACE);
-        Self(info.expect("names and methods are as they have to be"))
-    }
-}
-
-impl Default for ObjectClass {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Class for ObjectClass {
-    fn info(&self) -> &ClassInfo {
-        &self.0
-    }
-
-    /// The methods are sorted, as those of the info are.
-    fn run(
-        &self,
-        method: usize,
-        context: &mut dyn Context,
-        input: &[u8],
-    ) -> Result<Bytes, Failure> {
-        METHODS[method].2(context, input)
-    }
+pub fn object_class() -> NativeClass {
+    NativeClass::new(OBJECT_CLASS, METHODS)
 }

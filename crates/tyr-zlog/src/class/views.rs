@@ -3,9 +3,10 @@
 //! What is where in the map says `zlog_view.lua`, which does the same.
 
 use tyr::Bytes;
-use tyr_class::{Class, ClassInfo, Companion, Context, Failure, Limits, Map, MethodKind};
+use tyr_class::{Companion, Context, Failure, Map, MethodKind};
 
 use super::input::{Fields, numbers};
+use super::native::{Method, NativeClass};
 use super::refusal::Refusal;
 use super::{VIEW_CLASS, VIEW_LEN_MAX};
 
@@ -56,42 +57,12 @@ fn read_views(context: &mut dyn Context, input: &[u8]) -> Result<Bytes, Failure>
     Ok(answer.into())
 }
 
-type Method = fn(&mut dyn Context, &[u8]) -> Result<Bytes, Failure>;
-
-const METHODS: [(&str, MethodKind, Method); 2] =
-    [("create_view", MethodKind::Call, create_view), ("read_views", MethodKind::Query, read_views)];
+const METHODS: &[Method] = &[
+    ("create_view", MethodKind::Call, create_view),
+    ("read_views", MethodKind::Query, read_views),
+];
 
 /// The class of heads.
-#[derive(Debug)]
-pub struct ViewClass(ClassInfo);
-
-impl ViewClass {
-    /// The class.
-    pub fn new() -> Self {
-        let methods = METHODS.map(|(name, kind, _)| (name, kind));
-        let info = ClassInfo::new(VIEW_CLASS, methods, Limits::IN_PLACE);
-        Self(info.expect("names and methods are as they have to be"))
-    }
-}
-
-impl Default for ViewClass {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Class for ViewClass {
-    fn info(&self) -> &ClassInfo {
-        &self.0
-    }
-
-    /// The methods are sorted, as those of the info are.
-    fn run(
-        &self,
-        method: usize,
-        context: &mut dyn Context,
-        input: &[u8],
-    ) -> Result<Bytes, Failure> {
-        METHODS[method].2(context, input)
-    }
+pub fn view_class() -> NativeClass {
+    NativeClass::new(VIEW_CLASS, METHODS)
 }
