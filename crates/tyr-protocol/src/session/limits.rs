@@ -3,7 +3,8 @@
 //! A node that is full refuses at its door, after the message has come all the way. So a client
 //! that was refused sends less: half of what was in flight after a refusal, one more for each time
 //! that all of it was answered, as congestion control has it (Chiu and Jain, 1989). What is beyond
-//! that waits its turn here for a moment, and is refused in the node's words if that does not come.
+//! that waits its turn here for a moment, as what was refused waits before it is sent again; both
+//! fail in the node's words if that takes too long.
 //! Nodes that did not refuse anything lately have no limit. A few small ones may always be in
 //! flight, since it costs a node little to refuse them: so a client that asks for little finds out
 //! at once that others have gone.
@@ -15,9 +16,18 @@ use tyr_types::NodeId;
 use super::event::CallId;
 use crate::abort::Abort;
 
-/// For so long a transaction waits until a node may be sent more, in microseconds: what a node
-/// takes in is done in a quarter of that.
-pub(super) const ROOM_WAIT_US: u64 = 1_000_000;
+/// For so long a transaction waits until a node may be sent more, or has room for it, in
+/// microseconds. What a node takes in is done in a quarter of a second; but one whose memory is
+/// full of what is not written back yet takes nothing more until a part of that is on its disk,
+/// which takes seconds.
+pub(super) const ROOM_WAIT_US: u64 = 8_000_000;
+
+/// Between a refusal and the next time that the same transaction is sent, in microseconds; doubled
+/// with each refusal, up to [`ROOM_PAUSE_MAX_US`].
+pub(super) const ROOM_PAUSE_US: u64 = 5_000;
+
+/// In microseconds.
+pub(super) const ROOM_PAUSE_MAX_US: u64 = 100_000;
 
 /// Bytes of the transactions that wait so, of all nodes together; what is beyond is refused at
 /// once.

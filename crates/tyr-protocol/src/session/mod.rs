@@ -40,6 +40,7 @@ mod numbers;
 mod probes;
 mod question;
 mod reading;
+mod room;
 mod routing;
 mod scanning;
 mod sizes;

@@ -3,7 +3,7 @@
 //! It is sent again until it is answered, always with the same id and the time of its first
 //! submission, and marked as a retry: the head finds out what became of it (F4). It is never
 //! simply run again, not even when a node says that it did not take it in, since the network may
-//! have doubled the message.
+//! have doubled the message. What is refused for want of room is in [`room`](super::room).
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tyr_types::{
 
 use super::event::CallId;
 use super::gather::Question;
-use super::limits::{Limits, ROOM_WAIT_US};
+use super::limits::Limits;
 use super::reading::{Ask, Target};
 use super::routing::{Sent, pause_us};
 use super::{Answer, Effect, Session, Task, fail};
@@ -31,18 +31,22 @@ use crate::rule::Rule;
 pub(super) struct Submission {
     transaction: Arc<Transaction>,
     /// Bytes that it carries.
-    len: u64,
+    pub len: u64,
     ends: Ends,
-    /// How often it was sent, in this call and those before.
+    /// How often it was sent, in this call and those before, without what was refused at the door.
     tries: u32,
     /// Whether the call asks what became of it: then it is not committed anew.
-    is_question: bool,
+    pub is_question: bool,
     /// Where it was sent last; `None` while it waits to be sent.
     head: Option<Sent>,
     /// Where it waits until more may be sent there.
-    queued_at: Option<NodeId>,
-    /// Until when it waits so.
-    patient_until_us: Option<u64>,
+    pub queued_at: Option<NodeId>,
+    /// Until when it waits so, or for a node that had no room for it.
+    pub patient_until_us: Option<u64>,
+    /// How often a node had no room for it.
+    pub refusals: u32,
+    /// Where it was sent and refused at the door last.
+    refused_at: Option<Sent>,
     pub refusal: Option<Abort>,
 }
 
@@ -59,6 +63,8 @@ impl Submission {
             head: None,
             queued_at: None,
             patient_until_us: None,
+            refusals: 0,
+            refused_at: None,
             refusal: None,
         }
     }
@@ -71,7 +77,7 @@ impl Submission {
     }
 
     /// Its place among the transactions of this client.
-    fn sequence(&self) -> u64 {
+    pub fn sequence(&self) -> u64 {
         sequence_of(self.transaction.id)
     }
 
@@ -88,6 +94,13 @@ impl Submission {
         if let Some(head) = head {
             limits.sent(head.to, self.len);
         }
+    }
+
+    /// The head has refused it at the door: it was as good as not sent.
+    pub fn take_back(&mut self, why: Abort, limits: &mut Limits) {
+        (self.refused_at, self.tries) = (self.head, 0);
+        self.refusal = Some(why);
+        self.wait_for(None, limits);
     }
 
     /// Whose answer is waited for.
@@ -201,9 +214,12 @@ impl Session {
         }
         submission.queued_at = None;
         entry.begun_us = Some(begun_us);
+        let sent = Sent { to, epoch: self.map.epoch, at_us: self.now_us };
+        // Sent to the same once more, it is no other than a message that the network doubled.
+        let is_elsewhere = |at: Sent| (at.to, at.epoch) != (sent.to, sent.epoch);
+        submission.tries += u32::from(submission.refused_at.take().is_some_and(is_elsewhere));
         let is_retry = submission.tries > 0 && self.rules.hold(Rule::F4);
         submission.tries += 1;
-        let sent = Sent { to, epoch: self.map.epoch, at_us: self.now_us };
         submission.wait_for(Some(sent), &mut self.limits);
         let (transaction, ends) = (submission.transaction.clone(), submission.ends.clone());
         let (tries, sequence) = (submission.tries, submission.sequence());
@@ -214,34 +230,6 @@ impl Session {
         self.send(to, Body::Submit { transaction, ends, begun_us, is_retry, settled }, effects);
         let (first_us, max_us) = (self.config.commit_retry_us, self.config.retry_max_us);
         self.resume_in(call, pause_us(first_us, max_us, tries, self.client ^ sequence));
-    }
-
-    /// A node is not to be sent more: a transaction that was not sent yet waits for a moment.
-    fn wait_for_room(&mut self, call: CallId, to: NodeId, abort: Abort, effects: &mut Vec<Effect>) {
-        let Some(in_flight) = self.calls.get_mut(&call) else { return };
-        let Task::Commit(submission) = &mut in_flight.task else { return };
-        debug_assert!(!submission.is_sent(), "F4: what a node has is asked about at once");
-        let now_us = self.now_us;
-        let until_us = *submission.patient_until_us.get_or_insert(now_us + ROOM_WAIT_US);
-        let is_queued = submission.queued_at == Some(to);
-        if now_us >= until_us || !is_queued && !self.limits.wait(to, call, submission.len) {
-            return self.give_up(call, abort, effects);
-        }
-        submission.queued_at = Some(to);
-        submission.refusal = Some(abort);
-        self.resume_in(call, until_us - now_us);
-    }
-
-    /// Nodes may have been sent less meanwhile, or take more: whoever waited for that goes on.
-    pub(super) fn let_go(&mut self, effects: &mut Vec<Effect>) {
-        while let Some((node, call)) = self.limits.next(self.now_us) {
-            let Some(in_flight) = self.calls.get_mut(&call) else { continue };
-            let Task::Commit(submission) = &mut in_flight.task else { continue };
-            if submission.queued_at == Some(node) {
-                submission.queued_at = None;
-                self.submit(call, effects);
-            }
-        }
     }
 
     /// A node is down that alone has what a new transaction touches. The map may be an old one: it
@@ -305,6 +293,25 @@ impl Session {
         if is_refused && submission.tries > 1 {
             return; // Another node may have taken it in, or this one what was sent after it.
         }
+        match &decision {
+            Decision::Abort(abort) if is_refused && self.wait_after_refusal(call, abort) => {}
+            Decision::Abort(_) | Decision::Commit(_) => {
+                self.decided(call, decision, outcomes, effects);
+            }
+        }
+    }
+
+    /// What became of a transaction is known.
+    fn decided(
+        &mut self,
+        call: CallId,
+        decision: Decision,
+        outcomes: Outcomes,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(in_flight) = self.calls.get_mut(&call) else { return };
+        let Task::Commit(submission) = &mut in_flight.task else { return };
+        let sequence = submission.sequence();
         match decision {
             Decision::Abort(abort) if is_never_begun(&abort) && !submission.is_question => {
                 self.commit_anew(call, effects);
@@ -313,8 +320,8 @@ impl Session {
                 let transaction = submission.transaction.clone();
                 self.leave(call, effects);
                 match abort.kind == ErrorKind::TimedOut {
-                    true => self.unsettled.leave(sequence_of(id), self.now_us),
-                    false => self.unsettled.close(sequence_of(id)),
+                    true => self.unsettled.leave(sequence, self.now_us),
+                    false => self.unsettled.close(sequence),
                 }
                 let answer = Answer::Aborted { transaction, abort };
                 effects.push(Effect::Done { call, answer });
@@ -322,7 +329,7 @@ impl Session {
             Decision::Commit(at) => {
                 let transaction = submission.transaction.clone();
                 self.leave(call, effects);
-                self.unsettled.close(sequence_of(id));
+                self.unsettled.close(sequence);
                 for (index, entry) in transaction.blobs.iter().enumerate() {
                     let own = outcomes.iter().filter(|answer| answer.blob as usize == index);
                     self.sizes.committed(entry, own);
@@ -347,7 +354,7 @@ impl Session {
         let transaction = Transaction { id, ..(*submission.transaction).clone() };
         submission.wait_for(None, &mut self.limits);
         submission.transaction = Arc::new(transaction);
-        (submission.tries, submission.patient_until_us) = (0, None);
+        (submission.tries, submission.patient_until_us, submission.refused_at) = (0, None, None);
         self.submit(call, effects);
     }
 

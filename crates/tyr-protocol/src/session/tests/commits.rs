@@ -1,6 +1,6 @@
 //! Commits, answered and not.
 
-use super::limits::ROOM_WAIT_US;
+use super::limits::{ROOM_PAUSE_US, ROOM_WAIT_US};
 use super::*;
 use crate::commit::Answered;
 use crate::level::LEVEL_PLACED;
@@ -191,26 +191,29 @@ fn what_is_more_than_a_full_node_takes_waits_a_moment_and_is_refused_without_bei
     assert_eq!(sent.len(), 24);
     for refused in &sent[12..] {
         client.receive(refused.to, refusal(refused.id));
-        assert_eq!(client.refusal().kind, ErrorKind::Unavailable);
     }
     let settled = client.session.unsettled.settled();
     client.commit(vec![append("a", 10)]);
     client.pass(ROOM_WAIT_US / 8);
     assert!(client.done.is_empty() && client.submitted().is_empty(), "twelve are in flight");
     client.pass(ROOM_WAIT_US * 7 / 8);
-    assert_eq!(client.refusal(), abort(ErrorKind::Unavailable), "in the node's words");
+    assert_eq!(client.done.len(), 13);
+    for (_, answer) in std::mem::take(&mut client.done) {
+        let Answer::Aborted { abort: said, .. } = answer else { panic!("{answer:?}") };
+        assert_eq!(said, abort(ErrorKind::Unavailable), "in the node's words");
+    }
     assert_eq!(client.session.unsettled.settled(), settled, "those in flight are not");
 }
 
 #[test]
 fn what_waits_for_room_is_sent_once_and_in_turn_when_others_are_answered() {
     let mut client = Client::with_time();
-    (0..24).for_each(|_| _ = client.commit(vec![append("a", 10)]));
+    let crowd = [(); 24].map(|()| client.commit(vec![append("a", 10)]));
     let sent = client.submitted();
     for refused in &sent[12..] {
         client.receive(refused.to, refusal(refused.id));
-        client.refusal();
     }
+    crowd[12..].iter().for_each(|call| client.step(Event::Cancel { call: *call }));
     let calls = [(); 4].map(|()| client.commit(vec![append("a", 10)]));
     client.step(Event::Cancel { call: calls[0] });
     let mut newer = (**client.session.map()).clone();
@@ -232,13 +235,8 @@ fn what_waits_for_room_is_sent_once_and_in_turn_when_others_are_answered() {
 
 /// F4: who is at the door has only seen what came to the door.
 #[test]
-fn a_refusal_at_the_door_is_the_answer_only_to_what_was_sent_once() {
+fn a_refusal_at_the_door_counts_only_of_what_was_sent_once() {
     let mut client = Client::with_time();
-    client.commit(vec![append("a", 10)]);
-    let once = client.submitted_one();
-    client.receive(once.to, refusal(once.id));
-    assert_eq!(client.refusal().kind, ErrorKind::Unavailable);
-
     client.commit(vec![append("a", 10)]);
     let first = client.submitted_one();
     client.pass(1_300_000);
@@ -247,6 +245,35 @@ fn a_refusal_at_the_door_is_the_answer_only_to_what_was_sent_once() {
     assert!(client.done.is_empty(), "what was sent again may be taken in");
     client.reply(second.to, second.id, Decision::Commit(time(70)));
     assert!(matches!(client.answer(), Answer::Committed { .. }));
+}
+
+#[test]
+fn what_was_refused_at_the_door_is_sent_again_as_it_was_until_that_has_gone_on_for_long() {
+    let mut client = Client::with_time();
+    client.commit(vec![append("a", 10)]);
+    let first = client.submitted_one();
+    client.receive(first.to, refusal(first.id));
+    assert!(client.done.is_empty() && client.submitted().is_empty(), "it waits");
+    client.pass(ROOM_PAUSE_US * 5 / 4);
+    let second = client.submitted_one();
+    assert_eq!(second, Submitted { settled: second.settled, ..first });
+    client.reply(second.to, second.id, Decision::Commit(time(70)));
+    assert!(matches!(client.answer(), Answer::Committed { .. }));
+    assert_eq!(client.session.unsettled.settled(), Numbers::least(2), "it is over");
+
+    client.commit(vec![append("a", 10)]);
+    let (mut sent, mut waited_us) = (0, 0);
+    while client.done.is_empty() {
+        assert!(waited_us <= ROOM_WAIT_US, "no longer");
+        for refused in client.submitted() {
+            client.receive(refused.to, refusal(refused.id));
+            sent += 1;
+        }
+        client.pass(ROOM_PAUSE_US);
+        waited_us += ROOM_PAUSE_US;
+    }
+    assert_eq!(client.refusal(), abort(ErrorKind::Unavailable), "in the node's words");
+    assert!((20..200).contains(&sent), "it was sent {sent} times");
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn append(key: &str, len: usize) -> BlobOperations {
 }
 
 /// A submission as a node gets it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Submitted {
     to: NodeId,
     id: TransactionId,
