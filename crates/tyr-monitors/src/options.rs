@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tyr_protocol::lease::LeaseConfig;
-use tyr_protocol::lease::config::DURATION_US;
+use tyr_protocol::lease::config::{DURATION_US, RETURNING_SILENT_US};
 use tyr_store::disk::Disk;
 use tyr_types::{Error, NodeId, Result};
 
@@ -71,7 +71,11 @@ impl MonitorOptions {
             heartbeat: Duration::from_millis(250),
             election: Duration::from_secs(2),
             describe: Arc::new(|_, _, _| None),
-            lease: LeaseConfig { down_after_us: DURATION_US * 5 / 4, ..LeaseConfig::default() },
+            lease: LeaseConfig {
+                down_after_us: DURATION_US * 5 / 4,
+                returning_down_after_us: RETURNING_SILENT_US,
+                ..LeaseConfig::default()
+            },
             patience: Duration::from_secs(10),
         }
     }

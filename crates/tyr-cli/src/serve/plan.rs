@@ -10,7 +10,8 @@ use tyr_gossip::GossipConfig;
 use tyr_net::access::Key;
 use tyr_net::{NetworkConfig, OwnCertificate, TlsConfig};
 use tyr_server::{
-    Formation, Identity, InitialNode, LeaseConfig, NodeId, ScrubConfig, ServerOptions,
+    Formation, Identity, InitialNode, LeaseConfig, NodeId, RETURNING_SILENT_US, ScrubConfig,
+    ServerOptions,
 };
 use tyr_trace::TraceOptions;
 
@@ -221,6 +222,7 @@ impl Review<'_> {
         let lease = LeaseConfig {
             duration_us: micros(lease),
             down_after_us: micros(down_after),
+            returning_down_after_us: RETURNING_SILENT_US.max(micros(down_after)),
             remove_after_us: self.settings.time(Name::RemoveAfter).flatten().map(micros),
         };
         if lease.down_after_us <= lease.counted_us() {

@@ -5,6 +5,10 @@ pub const DURATION_US: u64 = 2_000_000;
 /// How often a node asks for its lease: so often that three lost messages do not cost it.
 pub const RENEW_EVERY_US: u64 = DURATION_US / 4;
 
+/// How long a node that returns may be silent, where gossip tells of one that has ended. It looks
+/// through all names of its chunks in one step when it is let in, about a second for a million.
+pub const RETURNING_SILENT_US: u64 = 30_000_000;
+
 /// The monitors' patience, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseConfig {
@@ -13,6 +17,8 @@ pub struct LeaseConfig {
     /// How long a node is silent before it is declared down. Longer than a lease, so that nothing
     /// has to be waited for then.
     pub down_after_us: u64,
+    /// The same of a node that returns and has not caught up yet; not shorter.
+    pub returning_down_after_us: u64,
     /// How long a node is down before others get what it held; `None` for never.
     pub remove_after_us: Option<u64>,
 }
@@ -22,6 +28,7 @@ impl Default for LeaseConfig {
         Self {
             duration_us: DURATION_US,
             down_after_us: 2 * DURATION_US,
+            returning_down_after_us: 2 * DURATION_US,
             remove_after_us: Some(10 * 60 * 1_000_000),
         }
     }

@@ -330,7 +330,10 @@ impl Grants {
 
     fn is_silent(&self, node: NodeId, now_us: u64) -> bool {
         let node_info = &self.node_infos[&node];
+        let is_returning =
+            self.map.nodes.get(&node).is_some_and(|it| it.state == NodeState::Returning);
         let patience_us = match self.rules.hold(Rule::M3Wait) {
+            true if is_returning => self.config.returning_down_after_us,
             true => self.config.down_after_us,
             false => self.config.duration_us / 2,
         };

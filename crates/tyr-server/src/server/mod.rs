@@ -36,6 +36,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 pub use tyr_protocol::lease::LeaseConfig;
+pub use tyr_protocol::lease::config::RETURNING_SILENT_US;
 use tyr_protocol::map::ClusterMap;
 use tyr_protocol::member::{ChunkName, Store as _};
 pub use tyr_protocol::movement::scrub::ScrubConfig;

@@ -33,6 +33,24 @@ fn a_silent_node_is_declared_down_after_its_lease_and_not_before() {
 }
 
 #[test]
+fn a_node_that_returns_may_be_silent_for_longer() {
+    let mut monitors = Monitors::new(3);
+    monitors.grants.config.returning_down_after_us = 20_000_000;
+    monitors.pass(5, &[1, 2]);
+    monitors.back(0, 2, true);
+    assert_eq!(monitors.state(0), NodeState::Returning);
+    monitors.pass(19, &[1, 2]);
+    assert_eq!(monitors.state(0), NodeState::Returning);
+    monitors.pass(2, &[1, 2]);
+    assert_eq!(monitors.state(0), NodeState::Down);
+    monitors.back(0, 3, true);
+    monitors.pass(1, &[0, 1, 2]);
+    monitors.caught_up(0);
+    monitors.pass(5, &[1, 2]);
+    assert_eq!(monitors.state(0), NodeState::Down, "it has returned");
+}
+
+#[test]
 fn a_node_that_is_down_gets_no_lease_but_the_map() {
     let mut monitors = Monitors::new(3);
     monitors.pass(5, &[1, 2]);
