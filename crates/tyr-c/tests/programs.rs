@@ -7,15 +7,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
 
-use tyr_server::{Formation, InitialNode, Observer, Server, ServerOptions};
-
-/// How long a cluster of one may take to form on a machine that has other things to do.
-const FORMING_MAX: Duration = Duration::from_secs(60);
+use tyr_testing::Cluster;
 
 const SANITIZERS: &str = "-fsanitize=address,undefined";
 
@@ -85,36 +80,10 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&all).into_owned()
 }
 
-/// A cluster of one, in this process.
-struct Node {
-    _server: Server,
-    _folder: tempfile::TempDir,
-    address: String,
-}
-
-impl Node {
-    fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let listen = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let node = tyr::NodeId(0);
-        let mut options = ServerOptions::new(folder.path().to_owned(), listen);
-        options.node = Some(node);
-        let address = listen.to_string();
-        let initial = InitialNode { node, address, is_monitor: true };
-        options.formation = Formation::Initial(vec![initial]);
-        let server = Server::start(options).unwrap();
-        let deadline = Instant::now() + FORMING_MAX;
-        while !Observer::of(&server).ready().is_well() {
-            assert!(Instant::now() < deadline, "the cluster did not form");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Self { _server: server, _folder: folder, address: format!("tyr://{listen}") }
-    }
-}
-
 fn run_everywhere(name: &str) {
-    let (workshop, node) = (Workshop::new(), Node::start());
-    workshop.run(name, &[workshop.folder(name), node.address.clone()]);
+    let (workshop, nodes) = (Workshop::new(), tempfile::tempdir().unwrap());
+    let cluster = Cluster::form(nodes.path(), 1, |_| {});
+    workshop.run(name, &[workshop.folder(name), cluster.address().to_owned()]);
 }
 
 #[test]

@@ -6,13 +6,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod fixtures;
 mod histories;
 mod seed;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fixtures::{Kind, stores};
 use histories::checker::{check, explain};
 use histories::history::{History, Place};
 use histories::stage::{Stage, options};
@@ -20,6 +18,7 @@ use histories::{bank, counters, lists, log, registers};
 use tyr::Durability::{self, Buffered, Sync};
 use tyr::ErrorKind;
 use tyr_runtime::broken::{Rule, with_broken};
+use tyr_testing::{Kind, stores};
 
 const THREADS: u64 = 8;
 /// Threads where each waits for the disk most of the time.

@@ -9,7 +9,7 @@ use super::finding::Finding;
 use super::tree::{Tree, line_of};
 
 /// A crate and the crates of this repository that it may depend on.
-const EDGES: [(&str, &[&str]); 28] = [
+const EDGES: [(&str, &[&str]); 29] = [
     ("tyr-types", &[]),
     ("tyr-metadata", &["tyr-types"]),
     ("tyr-class", &["tyr-types"]),
@@ -47,6 +47,7 @@ const EDGES: [(&str, &[&str]); 28] = [
         ],
     ),
     ("tyr", &["tyr-types", "tyr-metadata", "tyr-runtime", "tyr-embedded", "tyr-net", "tyr-client"]),
+    ("tyr-testing", &["tyr", "tyr-server"]),
     ("tyr-completion", &["tyr"]),
     ("tyr-c", &["tyr", "tyr-completion"]),
     ("tyr-telemetry", &["tyr"]),
@@ -94,14 +95,17 @@ const EDGES: [(&str, &[&str]); 28] = [
 ];
 
 /// What only a crate's tests may depend on besides: a client is tried against nodes.
-const TEST_EDGES: [(&str, &str); 7] = [
+const TEST_EDGES: [(&str, &str); 10] = [
     ("tyr-server", "tyr-client"),
-    ("tyr", "tyr-server"),
-    ("tyr-c", "tyr-server"),
-    ("tyr-log", "tyr-server"),
     ("tyr-object", "tyr-server"),
     ("tyr-object", "tyr-net"),
-    ("tyr-zlog", "tyr-server"),
+    ("tyr-server", "tyr-testing"),
+    ("tyr", "tyr-testing"),
+    ("tyr-c", "tyr-testing"),
+    ("tyr-log", "tyr-testing"),
+    ("tyr-object", "tyr-testing"),
+    ("tyr-zlog", "tyr-testing"),
+    ("tyr-cli", "tyr-testing"),
 ];
 
 /// Crates below tyr-runtime, where the same calls give the same results on every run.

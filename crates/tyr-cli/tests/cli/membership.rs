@@ -2,9 +2,10 @@
 
 use rustix::process::Signal;
 use serde_json::Value;
+use tyr_testing::free_address;
 
 use crate::cluster::Cluster;
-use crate::nodes::{Process, free_addresses, until};
+use crate::nodes::{Process, until};
 
 #[test]
 fn a_node_joins_gets_data_is_drained_and_the_status_shows_it() {
@@ -13,7 +14,7 @@ fn a_node_joins_gets_data_is_drained_and_the_status_shows_it() {
     for number in 0..20 {
         cluster.text(&["put", "notes", &number.to_string(), "--value", "hello"]);
     }
-    let listen = free_addresses(1)[0].to_string();
+    let listen = free_address().to_string();
     let folder = cluster.shell.path("node-3").display().to_string();
     let join = cluster.nodes.listen[1].to_string();
     let start = |log: &str| {

@@ -1,12 +1,13 @@
 //! Nodes as processes, and a word with them over HTTP.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, ChildStdout, ExitStatus};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use tyr_testing::free_address;
 
 use crate::shell::Shell;
 
@@ -74,13 +75,6 @@ impl Drop for Process {
     }
 }
 
-/// Addresses that were free a moment ago.
-pub fn free_addresses(count: usize) -> Vec<SocketAddr> {
-    let bind = |_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("some port is free");
-    let held: Vec<TcpListener> = (0..count).map(bind).collect();
-    held.iter().map(|it| it.local_addr().expect("it is bound")).collect()
-}
-
 /// Nodes of one cluster.
 pub struct Nodes {
     pub processes: Vec<Process>,
@@ -91,9 +85,8 @@ pub struct Nodes {
 impl Nodes {
     /// Starts a cluster, and waits until all of it is ready.
     pub fn form(shell: &Shell, count: usize, more: &[&str]) -> Self {
-        let mut addresses = free_addresses(2 * count);
-        let http = addresses.split_off(count);
-        let mut nodes = Self { processes: Vec::new(), listen: addresses, http };
+        let addresses = || (0..count).map(|_| free_address()).collect();
+        let mut nodes = Self { processes: Vec::new(), listen: addresses(), http: addresses() };
         for number in 0..count {
             let process = nodes.start(shell, number, more);
             nodes.processes.push(process);

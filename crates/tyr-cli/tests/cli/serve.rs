@@ -6,8 +6,9 @@ use std::os::unix::net::UnixDatagram;
 
 use rustix::process::Signal;
 use serde_json::Value;
+use tyr_testing::free_address;
 
-use crate::nodes::{Nodes, Process, free_addresses, get, until};
+use crate::nodes::{Nodes, Process, get, until};
 use crate::shell::{Shell, describe};
 
 #[test]
@@ -138,8 +139,8 @@ fn a_supervisor_is_told_and_the_end_of_input_ends_a_node() {
     let shell = Shell::empty();
     let path = shell.path("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
-    let addresses = free_addresses(1);
-    let (listen, nodes) = (addresses[0].to_string(), format!("0={}", addresses[0]));
+    let listen = free_address().to_string();
+    let nodes = format!("0={listen}");
     let folder = shell.path("node").display().to_string();
     let mut process = Process::start_with(
         &shell,
@@ -170,7 +171,7 @@ fn nodes_with_another_secret_are_kept_out_and_that_is_audited() {
     shell.ok(["secret", &other]);
     assert_eq!(shell.refused(["secret", &secret]).1, "AlreadyExists", "it is not overwritten");
     let nodes = Nodes::form(&shell, 1, &["--secret-file", &secret, "--audit-file", &audit]);
-    let listen = free_addresses(1)[0].to_string();
+    let listen = free_address().to_string();
     let folder = shell.path("stranger").display().to_string();
     let join = nodes.listen[0].to_string();
     let stranger = shell.run([

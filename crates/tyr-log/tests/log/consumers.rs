@@ -6,8 +6,8 @@ use std::time::Duration;
 use tyr::ErrorKind;
 use tyr_log::{Group, Log, Start};
 
-use crate::fixtures::Kind;
 use crate::place::{Place, all, numbered, on, on_each, texts};
+use tyr_testing::Kind;
 
 const LONG: Duration = Duration::from_secs(3_600);
 

@@ -4,9 +4,6 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
-#[path = "../../../tyr/tests/fixtures/mod.rs"]
-mod fixtures;
-
 mod appending;
 mod concurrency;
 mod consumers;

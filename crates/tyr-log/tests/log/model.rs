@@ -5,8 +5,8 @@ use proptest::test_runner::{Config, TestRunner};
 use tyr::Tyr;
 use tyr_log::{Batch, Cut, Entry, Group, Log, Options, Start};
 
-use crate::fixtures::Kind;
 use crate::place::{Place, all, on};
+use tyr_testing::Kind;
 
 /// Something done to a log.
 #[derive(Clone, Debug)]

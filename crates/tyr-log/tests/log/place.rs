@@ -6,7 +6,7 @@ use tokio::runtime::Builder;
 use tyr::{Result, Tyr};
 use tyr_log::{Batch, Cut, Entry, Log, Options, Reader, Start};
 
-use crate::fixtures::{Kind, Opened, stores};
+use tyr_testing::{Kind, Opened, stores};
 
 /// A store, and the keyspace in it that is this test's.
 #[derive(Clone)]

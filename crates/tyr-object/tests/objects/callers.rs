@@ -1,6 +1,5 @@
 //! Users who may call methods, and do nothing else to what these are for.
 
-use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,6 +10,7 @@ use tyr_net::access::{Key, ROOT, Right, User};
 use tyr_object::blocking::Classes;
 use tyr_object::{Call, keyspace_config};
 use tyr_server::{Formation, InitialNode, NodeId, Observer, Server, ServerOptions};
+use tyr_testing::free_address;
 
 use crate::place::host;
 
@@ -36,7 +36,7 @@ impl Bank {
     fn open() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let secret = Key::draw().unwrap();
-        let listen: SocketAddr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let listen = free_address();
         let mut options = ServerOptions::new(folder.path().to_owned(), listen);
         let address = listen.to_string();
         let only = InitialNode { node: NodeId(0), address, is_monitor: true };

@@ -6,9 +6,6 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
-#[path = "../../../tyr/tests/fixtures/mod.rs"]
-mod fixtures;
-
 mod callers;
 mod calls;
 mod classes;

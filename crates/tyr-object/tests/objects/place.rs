@@ -8,7 +8,7 @@ use tyr_object::blocking::Classes;
 use tyr_object::{Call, Failure, Hosting, keyspace_config};
 use tyr_server::{Answering, MethodHost, Server};
 
-use crate::fixtures::{Opened, stores};
+use tyr_testing::{Opened, stores};
 
 /// A store, its classes, and the keyspace in it that is this test's.
 pub struct Place {

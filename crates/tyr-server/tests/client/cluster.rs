@@ -1,9 +1,7 @@
 //! The client against a cluster of three in this process, over sockets, from many threads.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use tyr_protocol::session::{Place, Want};
@@ -16,6 +14,7 @@ use tyr_client::{Client, ConnectOptions, block_on};
 use tyr_metadata::reserved;
 use tyr_monitors::InitialNode;
 use tyr_server::{Formation, Server, ServerOptions};
+use tyr_testing::free_address;
 
 const ALL: ByteRange = ByteRange { start: 0, end: 1 << 20 };
 
@@ -29,16 +28,6 @@ pub(super) struct Stage {
     options: BTreeMap<NodeId, ServerOptions>,
     pub keyspace: KeyspaceId,
     _folder: tempfile::TempDir,
-}
-
-/// Where nobody listens. Not one of the ports that the system gives to those who connect: between
-/// now and when it is used, a test beside this one might get it.
-pub(super) fn free_place() -> SocketAddr {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = 10_000 + std::process::id() as u16 % 10_000;
-    let ports = std::iter::repeat_with(|| first + NEXT.fetch_add(1, Ordering::Relaxed));
-    let mut places = ports.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-    places.find(|place| TcpListener::bind(place).is_ok()).expect("there are thousands")
 }
 
 impl Stage {
@@ -57,7 +46,7 @@ impl Stage {
         nodes: usize,
         change: impl Fn(&mut ServerOptions),
     ) -> (Self, Arc<Client>) {
-        let places: Vec<_> = (0..nodes).map(|_| free_place()).collect();
+        let places: Vec<_> = (0..nodes).map(|_| free_address()).collect();
         let addresses: Vec<String> = places.iter().map(ToString::to_string).collect();
         let initial = |(n, address): (u16, &String)| InitialNode {
             node: NodeId(n),
@@ -248,7 +237,7 @@ fn a_keyspace_of_one_replica_keeps_no_other_from_going_on_without_a_node() {
 fn who_reaches_nobody_is_told_so() {
     let options = ConnectOptions {
         connect_timeout: Duration::from_millis(300),
-        ..ConnectOptions::at(vec![free_place().to_string()])
+        ..ConnectOptions::at(vec![free_address().to_string()])
     };
     let error = Client::connect(&options).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);

@@ -13,11 +13,12 @@ use tyr_types::{
     NodeId, Operation, Payload, Result,
 };
 
-use super::cluster::{PATIENCE, connect, free_place};
+use super::cluster::{PATIENCE, connect};
 use super::format::copy;
 use tyr_client::{Client, block_on};
 use tyr_monitors::InitialNode;
 use tyr_server::{Formation, Observer, Server, ServerOptions};
+use tyr_testing::free_address;
 
 const LATE: NodeId = NodeId(2);
 
@@ -33,7 +34,7 @@ struct Nodes {
 
 impl Nodes {
     fn new() -> Self {
-        let places = (0..3).map(|_| free_place()).collect();
+        let places = (0..3).map(|_| free_address()).collect();
         let (folder, running) = (tempfile::tempdir().unwrap(), BTreeMap::new());
         let mut nodes = Self { folder, places, running, blob: None, written: Vec::new() };
         (0..3).for_each(|node| nodes.start(NodeId(node)).unwrap());

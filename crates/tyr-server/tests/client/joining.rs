@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use tyr_types::{KeyspaceConfig, KeyspaceName, NodeId};
 
-use super::cluster::{PATIENCE, Stage, free_place};
+use super::cluster::{PATIENCE, Stage};
 use tyr_client::block_on;
 use tyr_control::{ClientOptions, MetadataClient, Sender, TcpConnect};
 use tyr_server::{Formation, Observer, Server, ServerOptions};
+use tyr_testing::free_address;
 
 const LATE: NodeId = NodeId(3);
 
@@ -49,7 +50,7 @@ impl Asking {
 #[test]
 fn a_node_joins_with_a_monitor_that_is_given_a_vote_later() {
     let (mut stage, client) = Stage::new();
-    let place = free_place();
+    let place = free_address();
     let join: Vec<String> = stage.servers.values().map(|it| it.listen().to_string()).collect();
     let folder = tempfile::tempdir().unwrap();
     let start = || {

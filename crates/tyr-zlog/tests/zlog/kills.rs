@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
-use crate::fixtures::Kind;
 use crate::place::{Place, all_from, hasty, on, patient};
+use tyr_testing::Kind;
 
 /// What was acknowledged: positions, and what is there.
 type Acknowledged = Arc<Mutex<BTreeMap<u64, String>>>;

@@ -4,9 +4,6 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
-#[path = "../../../tyr/tests/fixtures/mod.rs"]
-mod fixtures;
-
 mod holes;
 mod kills;
 mod model;

@@ -7,8 +7,8 @@ use proptest::test_runner::{Config, TestRunner};
 use tyr::{Bytes, ErrorKind};
 use tyr_zlog::{Given, Log, Slot};
 
-use crate::fixtures::Kind;
 use crate::place::{Place, all_from, hasty, on, patient};
+use tyr_testing::Kind;
 
 #[derive(Clone, Debug)]
 enum Step {

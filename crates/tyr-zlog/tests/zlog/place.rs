@@ -7,7 +7,7 @@ use tokio::runtime::Builder;
 use tyr::Tyr;
 use tyr_zlog::{Entry, Log, Methods, Opening, Options, Policy};
 
-use crate::fixtures::{Kind, Opened, stores};
+use tyr_testing::{Kind, Opened, stores};
 
 /// A store, as two programs have it open, and the keyspace in it that is this test's.
 #[derive(Clone)]

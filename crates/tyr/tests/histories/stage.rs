@@ -11,8 +11,8 @@ use tyr::{
 };
 
 use super::history::{Action, Clock, Entry, Object, Recorder, Seen, Value};
-use crate::fixtures::{Kind, Opened};
 use crate::seed::Random;
+use tyr_testing::{Kind, Opened};
 
 /// A store with its keyspaces; objects go round over these.
 pub struct Stage {

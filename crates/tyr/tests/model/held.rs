@@ -7,9 +7,9 @@ use tyr::blocking::Snapshot;
 use tyr::{ByteRange, ErrorKind, Key};
 
 use super::compare::{assert_found, flat, kind, listed};
-use super::fixtures::Kind;
 use super::reference::Model;
 use super::{Handles, Run};
+use tyr_testing::Kind;
 
 /// A snapshot in use, with what it should show.
 pub struct Held {

@@ -11,8 +11,6 @@
 #[path = "../choice/mod.rs"]
 mod choice;
 mod compare;
-#[path = "../fixtures/mod.rs"]
-mod fixtures;
 mod held;
 #[path = "../reference/mod.rs"]
 mod reference;
@@ -26,7 +24,6 @@ use std::io::Read;
 
 use choice::Chooser;
 use compare::{assert_found, assert_same, assert_sound, compare_whole, kind, listed};
-use fixtures::{Kind, Opened};
 use held::Held;
 use reference::{Model, Space};
 use script::{ErrorKindOrder, Script};
@@ -34,6 +31,7 @@ use tyr::blocking::{Keyspace, Transaction, Tyr};
 use tyr::{
     ByteRange, Bytes, Durability, ErrorKind, Key, KeyspaceConfig, ReadRequest, Scan, ScanEntry,
 };
+use tyr_testing::{Kind, Opened};
 use words::{answer, perform};
 
 /// Steps of one run in this process, and on a cluster, where each takes milliseconds.

@@ -1,14 +1,10 @@
 //! Leases and locks, of a store in this process and of a cluster.
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
-mod fixtures;
-
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use fixtures::{Kind, Store, stores};
 use tyr::{ErrorKind, KeyspaceConfig, LeaseMode, LeaseOptions, PlacedBy};
+use tyr_testing::{Kind, Opened, Store, stores};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -135,7 +131,7 @@ fn a_lease_of_a_group_excludes_those_of_its_keys() {
 #[test]
 fn a_group_that_a_keyspace_does_not_have_is_refused_and_it_is_said_how_groups_are_named() {
     for kind in stores() {
-        let store = fixtures::Opened::new(kind);
+        let store = Opened::new(kind);
         let plain = store.create("plain", KeyspaceConfig::default());
         let first = KeyspaceConfig { placed_by: PlacedBy::First(4), ..KeyspaceConfig::default() };
         let first = store.create("first", first);

@@ -1,20 +1,16 @@
 //! The blocking API on a real folder: each operation, its answers and its errors.
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
-#[path = "../fixtures/mod.rs"]
-mod fixtures;
 mod snapshots;
 mod transactions;
 
 use std::time::{Duration, Instant};
 
-use fixtures::{Kind, Opened, Store, stores};
 use tyr::blocking::Tyr;
 use tyr::{
     ByteRange, Durability, ErrorKind, KeyspaceConfig, Number, PlacedBy, Scan, Stamped, Transform,
     TransformKind, limits,
 };
+use tyr_testing::{Kind, Opened, Store, stores};
 
 /// How long a test waits for what has to come.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,19 +1,15 @@
 //! The async API, on stores of each kind: the same answers, on an executor of one thread.
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
-mod fixtures;
-
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use fixtures::{Opened, stores};
 use futures_util::StreamExt;
 use tyr::{
     ByteRange, Bytes, ErrorKind, Key, Keyspace, KeyspaceConfig, Number, PlacedBy, ReadRequest,
     Scan, Transform, Tyr,
 };
+use tyr_testing::{Opened, stores};
 
 /// Runs `work` on a store of each kind, with an empty keyspace.
 fn each<F: Future<Output = ()>>(work: impl Fn(Tyr, Keyspace) -> F) {

@@ -1,14 +1,10 @@
 //! Watches of keys, of a store in this process and of a cluster (K5).
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
-mod fixtures;
-
 use std::time::{Duration, Instant};
 
-use fixtures::{Kind, Store, stores};
 use tyr::blocking::Watch;
 use tyr::{ErrorKind, KeyspaceConfig, WatchEvent};
+use tyr_testing::{Kind, Store, stores};
 
 const LONG: Duration = Duration::from_secs(60);
 

@@ -1,12 +1,8 @@
 //! The commit timestamp inside of what a transaction writes (C10).
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
-mod fixtures;
-
-use fixtures::{Kind, Store, stores};
 use tyr::blocking::Tyr;
 use tyr::{ErrorKind, KeyspaceConfig, Stamped, Timestamp, limits};
+use tyr_testing::{Kind, Store, stores};
 
 const CHUNK: u64 = limits::CHUNK_SIZE_MIN;
 

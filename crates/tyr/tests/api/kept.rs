@@ -1,15 +1,11 @@
 //! Kept snapshots, as programs use them.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
-
-mod fixtures;
-
 use std::io::Read as _;
 
 use tyr::blocking::Tyr;
 use tyr::{ByteRange, ErrorKind, KeyspaceConfig, Scan};
 
-use fixtures::{Kind, Store};
+use tyr_testing::{Kind, Store};
 
 /// Keys and sizes of all blobs.
 fn listed(snapshot: &tyr::blocking::Snapshot, keyspace: &tyr::blocking::Keyspace) -> Vec<String> {

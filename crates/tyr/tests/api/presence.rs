@@ -1,15 +1,11 @@
 //! Service metadata that is there while a program is.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
-
-mod fixtures;
-
 use std::time::Duration;
 
 use tyr::ErrorKind;
 use tyr::metadata::{Expected, Path, Transaction};
 
-use fixtures::{Kind, Opened, stores};
+use tyr_testing::{Kind, Opened, stores};
 
 const TTL: Duration = Duration::from_secs(2);
 

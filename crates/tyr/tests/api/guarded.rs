@@ -1,14 +1,10 @@
 //! Guarded keyspaces: what is held under a lease others do not change (K2).
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
-mod fixtures;
-
 use std::time::{Duration, Instant};
 
-use fixtures::{Kind, Opened, stores};
 use tyr::blocking::Keyspace;
 use tyr::{ErrorKind, KeyspaceConfig, LeaseOptions, PlacedBy, Scan};
+use tyr_testing::{Kind, Opened, stores};
 
 const LONG: Duration = Duration::from_secs(60);
 

@@ -1,15 +1,11 @@
 //! What a transaction can rely on beside what it reads, and how it is told what did not hold.
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
-mod fixtures;
-
-use fixtures::{Kind, Store, stores};
 use tyr::blocking::{Keyspace, Transaction};
 use tyr::{
     Bytes, ErrorKind, KeyspaceConfig, Number, OperationId, Relation, Timestamp, Transform,
     TransformKind, limits,
 };
+use tyr_testing::{Kind, Store, stores};
 
 /// A store of this kind, with a keyspace of small chunks.
 fn store_of(kind: Kind) -> Store {
@@ -17,7 +13,17 @@ fn store_of(kind: Kind) -> Store {
     Store::new(kind, KeyspaceConfig { chunk_size, ..KeyspaceConfig::default() })
 }
 
-impl Store {
+/// What the tests here ask a store.
+trait Asked {
+    fn refusal(
+        &self,
+        conditions: impl FnOnce(&mut Transaction, &Keyspace) -> tyr::Result<()>,
+    ) -> Option<ErrorKind>;
+    fn compare(&self, key: &str, offset: u64, relation: Relation, value: Number) -> bool;
+    fn version(&self, key: &str) -> Timestamp;
+}
+
+impl Asked for Store {
     /// What a transaction fails with that writes another blob under these conditions.
     fn refusal(
         &self,

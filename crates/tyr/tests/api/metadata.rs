@@ -1,15 +1,11 @@
 //! Service metadata of both kinds of store: what it holds, whom it tells, and what it refuses.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
-
-mod fixtures;
-
 use std::time::Duration;
 
 use tyr::ErrorKind;
 use tyr::metadata::{Expected, Path, Transaction};
 
-use fixtures::{Kind, Opened, stores};
+use tyr_testing::{Kind, Opened, stores};
 
 /// How long a test waits for what has to come.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,14 +1,10 @@
 //! Notices: they reach who watches, and who sent one hears who has acknowledged it (K6).
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
-mod fixtures;
-
 use std::time::{Duration, Instant};
 
-use fixtures::{Kind, Store, stores};
 use tyr::blocking::{Keyspace, Watch};
 use tyr::{ErrorKind, KeyspaceConfig, Notice, Notified};
+use tyr_testing::{Kind, Store, stores};
 
 const LONG: Duration = Duration::from_secs(30);
 

@@ -1,13 +1,9 @@
 //! Payloads of any length, in one transaction: to a directory, and ahead of it to a cluster (U1).
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
-mod fixtures;
-
 use std::io::{self, Read};
 
-use fixtures::{Kind, Store, stores};
 use tyr::{ErrorKind, KeyspaceConfig, Number, Transform, limits};
+use tyr_testing::{Kind, Store, stores};
 
 /// Pieces end where chunks do.
 const CHUNK: u64 = 512 << 10;

@@ -1,12 +1,8 @@
 //! Where blobs lie, as programs are told that go to their data.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
-
-mod fixtures;
-
 use tyr::{ByteRange, ErrorKind, KeyspaceConfig};
 
-use fixtures::{Kind, Store, stores};
+use tyr_testing::{Kind, Store, stores};
 
 const CHUNK: u64 = 4096;
 

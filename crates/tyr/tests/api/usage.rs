@@ -1,14 +1,10 @@
 //! How much there is of a keyspace, as programs are told.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
-
-mod fixtures;
-
 use std::time::{Duration, Instant};
 
 use tyr::{KeyspaceConfig, KeyspaceSize};
 
-use fixtures::{Store, stores};
+use tyr_testing::{Store, stores};
 
 /// How long nodes may take to count some blobs.
 const PATIENCE: Duration = Duration::from_secs(60);

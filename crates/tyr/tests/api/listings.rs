@@ -1,14 +1,10 @@
 //! What transactions list (Q3): what they see, what is a conflict, and what is refused.
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
-mod fixtures;
-
 use std::thread;
 
-use fixtures::{Kind, Store, stores};
 use tyr::blocking::{Keyspace, Transaction};
 use tyr::{Bytes, ErrorKind, KeyspaceConfig, PlacedBy, Scan, limits};
+use tyr_testing::{Kind, Store, stores};
 
 /// A store of this kind, whose keyspace is placed by what comes before a slash.
 fn store_of(kind: Kind) -> Store {
@@ -30,7 +26,12 @@ fn a() -> Scan {
     Scan::new().prefix("a/")
 }
 
-impl Store {
+/// What the tests here ask a store.
+trait Asked {
+    fn refusal(&self, scan: &Scan, since: impl FnOnce(&Keyspace)) -> Option<ErrorKind>;
+}
+
+impl Asked for Store {
     /// What the commit of a transaction fails with that has listed this, when that happened since.
     fn refusal(&self, scan: &Scan, since: impl FnOnce(&Keyspace)) -> Option<ErrorKind> {
         let mut transaction = self.tyr().begin();

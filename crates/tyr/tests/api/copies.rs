@@ -1,15 +1,11 @@
 //! Copies inside a store (U5): in a directory, and in a cluster, whose nodes copy.
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
-mod fixtures;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fixtures::{Kind, Store, stores};
 use tyr::blocking::Keyspace;
 use tyr::{BlobCopy, ByteRange, Error, ErrorKind, KeyspaceConfig, limits};
+use tyr_testing::{Kind, Store, stores};
 
 /// Of the source; the target has chunks of half as much.
 const CHUNK: u64 = 512 << 10;
