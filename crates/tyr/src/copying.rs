@@ -186,6 +186,30 @@ impl BlobCopy {
         Ok(all)
     }
 
+    /// Reads a stretch and writes it to extents, a piece at a time. All that is copied begins at
+    /// `begin`.
+    async fn copy_embedded(&self, view: &View, stretch: ByteRange, begin: u64) -> Result<Content> {
+        let (mut rest, mut leases) = (stretch, Vec::new());
+        while !rest.is_empty() {
+            let len = rest.len().min(limits::EXTENT_LEN_MAX.into());
+            let (view, copy, start) = (view.clone(), self.clone(), rest.start);
+            let piece = move || {
+                let mut bytes = vec![0; len as usize];
+                if !view.read_into(&copy.from.space, &copy.from_name, start, &mut bytes)? {
+                    return Err(copy.from.absent(&copy.from_name));
+                }
+                match &copy.to.space {
+                    Space::Embedded(space) => space.upload(&bytes),
+                    Space::Remote(_) => Err(changed(&copy.from_name)),
+                }
+            };
+            leases.push(offload(piece).await?);
+            rest.start += len;
+            self.tell(rest.start - begin)?;
+        }
+        Ok(Content::Extents(leases))
+    }
+
     fn tell(&self, done: u64) -> Result<()> {
         self.progress.as_ref().map_or(Ok(()), |progress| progress(done))
     }
@@ -247,7 +271,7 @@ impl<'a> Gathered<'a> {
             Content::Bytes(bytes)
         } else {
             match &copy.to.space {
-                Space::Embedded(_) => self.copy_embedded(view, stretch).await?,
+                Space::Embedded(_) => copy.copy_embedded(view, stretch, self.range.start).await?,
                 Space::Remote(space) => {
                     let upload = self.remote.get_or_insert_with(|| space.copy(&copy.to_name));
                     let placed = PlacedCopy { range: stretch, offset: at };
@@ -260,29 +284,6 @@ impl<'a> Gathered<'a> {
         };
         self.parts.push((at, len, content));
         copy.tell(stretch.end - self.range.start)
-    }
-
-    /// Reads a stretch and writes it to extents, a piece at a time.
-    async fn copy_embedded(&self, view: &View, stretch: ByteRange) -> Result<Content> {
-        let (mut rest, mut leases) = (stretch, Vec::new());
-        while !rest.is_empty() {
-            let len = rest.len().min(limits::EXTENT_LEN_MAX.into());
-            let (view, copy, start) = (view.clone(), self.copy.clone(), rest.start);
-            let piece = move || {
-                let mut bytes = vec![0; len as usize];
-                if !view.read_into(&copy.from.space, &copy.from_name, start, &mut bytes)? {
-                    return Err(copy.from.absent(&copy.from_name));
-                }
-                match &copy.to.space {
-                    Space::Embedded(space) => space.upload(&bytes),
-                    Space::Remote(_) => Err(changed(&copy.from_name)),
-                }
-            };
-            leases.push(offload(piece).await?);
-            rest.start += len;
-            self.copy.tell(rest.start - self.range.start)?;
-        }
-        Ok(Content::Extents(leases))
     }
 
     /// All that nodes fill is filled.

@@ -248,3 +248,19 @@ fn what_was_begun_by_a_thread_goes_on_in_async_code() {
         assert_eq!(refused.kind(), ErrorKind::Conflict, "what it read is still validated");
     });
 }
+
+#[test]
+fn copies_may_go_on_in_another_thread() {
+    fn goes_anywhere<F: Future + Send>(future: F) -> F {
+        future
+    }
+    each(|tyr, data| async move {
+        data.put("a", vec![7; 100_000]).await.unwrap();
+        let copy = tyr::BlobCopy::new(&data, "a", &data, "b").unwrap();
+        assert_eq!(goes_anywhere(tyr.copy(&copy)).await.unwrap(), 100_000);
+        let mut transaction = tyr.begin();
+        assert_eq!(goes_anywhere(transaction.copy(&copy)).await.unwrap(), 100_000);
+        goes_anywhere(transaction.commit()).await.unwrap();
+        assert_eq!(data.get("b").await.unwrap(), vec![7; 100_000]);
+    });
+}
