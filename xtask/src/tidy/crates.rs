@@ -9,7 +9,7 @@ use super::finding::Finding;
 use super::tree::{Tree, line_of};
 
 /// A crate and the crates of this repository that it may depend on.
-const EDGES: [(&str, &[&str]); 29] = [
+const EDGES: [(&str, &[&str]); 30] = [
     ("tyr-types", &[]),
     ("tyr-metadata", &["tyr-types"]),
     ("tyr-class", &["tyr-types"]),
@@ -50,6 +50,7 @@ const EDGES: [(&str, &[&str]); 29] = [
     ("tyr-testing", &["tyr", "tyr-server"]),
     ("tyr-completion", &["tyr"]),
     ("tyr-c", &["tyr", "tyr-completion"]),
+    ("tyr-python", &["tyr", "tyr-completion"]),
     ("tyr-telemetry", &["tyr"]),
     ("tyr-log", &["tyr"]),
     ("tyr-object", &["tyr", "tyr-class"]),
@@ -95,13 +96,14 @@ const EDGES: [(&str, &[&str]); 29] = [
 ];
 
 /// What only a crate's tests may depend on besides: a client is tried against nodes.
-const TEST_EDGES: [(&str, &str); 10] = [
+const TEST_EDGES: [(&str, &str); 11] = [
     ("tyr-server", "tyr-client"),
     ("tyr-object", "tyr-server"),
     ("tyr-object", "tyr-net"),
     ("tyr-server", "tyr-testing"),
     ("tyr", "tyr-testing"),
     ("tyr-c", "tyr-testing"),
+    ("tyr-python", "tyr-testing"),
     ("tyr-log", "tyr-testing"),
     ("tyr-object", "tyr-testing"),
     ("tyr-zlog", "tyr-testing"),

@@ -1,0 +1,104 @@
+//! Calls: a future of the public crate, waited for here or started in a queue.
+
+use std::any::Any;
+use std::future::{Future, poll_fn};
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use pyo3::prelude::*;
+
+use crate::error;
+use crate::queue::Calls;
+
+/// How long a thread that waits lets Ctrl-C wait.
+const SIGNALS_EVERY: Duration = Duration::from_millis(50);
+
+/// How answers reach the program.
+#[derive(Clone, Debug)]
+pub enum Front {
+    /// The thread that calls waits.
+    Blocking,
+    /// It gets a tag, and takes the completion out of a queue: `tyr.aio`.
+    Queued(Arc<Calls>),
+}
+
+impl Front {
+    /// Has a call done; `finish` makes its answer Python's. Answers that, or a tag.
+    pub fn run<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        future: impl Future<Output = tyr::Result<T>> + Send + 'static,
+        finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> PyResult<Py<PyAny>> {
+        match self {
+            Self::Blocking => {
+                let answer = wait_for(py, future)?;
+                finish(py, answer.map_err(|error| error::exception(py, error))?)
+            }
+            Self::Queued(calls) => calls.start(py, future, finish),
+        }
+    }
+}
+
+/// Waits for a future without Python's lock, and looks at signals now and then.
+///
+/// # Errors
+/// What a handler of signals raises, `KeyboardInterrupt` by itself: then the future is dropped,
+/// which takes a read back; what changes something may take effect all the same.
+pub fn wait_for<T: Send>(py: Python<'_>, future: impl Future<Output = T> + Send) -> PyResult<T> {
+    let mut future = pin!(future);
+    let detached = poll_fn(|context| {
+        let waker = context.waker();
+        py.detach(|| future.as_mut().poll(&mut Context::from_waker(waker)))
+    });
+    wait_here(py, detached)
+}
+
+/// The same for a future that is polled with Python's lock: it is given up in between.
+///
+/// # Errors
+/// As [`wait_for`].
+pub fn wait_here<T>(py: Python<'_>, future: impl Future<Output = T>) -> PyResult<T> {
+    let mut future = pin!(AssertUnwindSafe(future).catch_unwind());
+    let bell = Arc::new(Bell { thread: std::thread::current(), is_rung: AtomicBool::new(true) });
+    let waker = Waker::from(Arc::clone(&bell));
+    loop {
+        if bell.is_rung.swap(false, Ordering::Acquire)
+            && let Poll::Ready(answer) = future.as_mut().poll(&mut Context::from_waker(&waker))
+        {
+            return answer.map_err(|panic| error::bug(py, words_of(&*panic)));
+        }
+        py.detach(|| {
+            if !bell.is_rung.load(Ordering::Acquire) {
+                std::thread::park_timeout(SIGNALS_EVERY);
+            }
+        });
+        py.check_signals()?;
+    }
+}
+
+/// What wakes a thread that waits. It remembers that it rang: the thread may be waiting for
+/// something else just then, within the body of a transaction.
+struct Bell {
+    thread: Thread,
+    is_rung: AtomicBool,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.is_rung.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+}
+
+/// What a panic said.
+fn words_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words")
+}

@@ -1,0 +1,258 @@
+//! A keyspace: every operation on single blobs.
+
+use std::sync::Arc;
+
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use tyr::{Bytes, Durability, Error, KeyspaceConfig, PlacedBy};
+
+use crate::border::Held;
+use crate::call::Front;
+use crate::error::Result;
+use crate::input::{Count, Data, Key, Room};
+use crate::listing::{Entries, Page, ScanWords};
+use crate::number::{Stat, Transform, to_python};
+use crate::operation::refused;
+use crate::queue::Queue;
+use crate::store::{Shared, Store};
+
+/// What a keyspace is created with, from the words of a call.
+pub fn config_of(words: Option<&Bound<'_, PyDict>>) -> Result<KeyspaceConfig> {
+    let mut config = KeyspaceConfig::default();
+    for (name, value) in words.into_iter().flatten() {
+        match &*name.extract::<String>()? {
+            "chunk_size" => config.chunk_size = value.extract::<Count>()?.0,
+            "replication" => config.replication = value.extract()?,
+            "live_replicas_min" => config.live_replicas_min = value.extract()?,
+            "durability" => config.durability = Durability::parse(&value.extract::<String>()?)?,
+            "is_compressed" => config.is_compressed = value.extract()?,
+            "is_multi_versioned" => config.is_multi_versioned = value.extract()?,
+            "is_guarded" => config.is_guarded = value.extract()?,
+            "placed_by" => config.placed_by = PlacedBy::parse(&value.extract::<String>()?)?,
+            other => {
+                return Err(Error::invalid(format!(
+                    "a keyspace is created with chunk_size, replication, live_replicas_min, \
+                     durability, is_compressed, is_multi_versioned, is_guarded and placed_by, not \
+                     \"{other}\""
+                ))
+                .into());
+            }
+        }
+    }
+    Ok(config)
+}
+
+/// A namespace of blobs.
+#[pyclass(frozen, module = "tyr._tyr")]
+#[derive(Debug)]
+pub struct Keyspace {
+    shared: Held<Arc<Shared>>,
+    front: Front,
+    inner: Held<tyr::Keyspace>,
+}
+
+impl Keyspace {
+    /// A keyspace of a store.
+    pub fn new(shared: &Arc<Shared>, front: &Front, inner: tyr::Keyspace) -> Self {
+        let shared = Held::new(Arc::clone(shared));
+        Self { shared, front: front.clone(), inner: Held::new(inner) }
+    }
+
+    /// It, if it is of this store.
+    ///
+    /// # Errors
+    /// `Forked`, `Closed`; `InvalidArgument` when it is of another.
+    pub fn of(&self, shared: &Arc<Shared>) -> Result<&tyr::Keyspace> {
+        shared.check()?;
+        if !Arc::ptr_eq(shared, &self.shared) {
+            let (name, place) = (self.inner.name(), shared.place());
+            return Err(Error::invalid(format!(
+                "keyspace {name} was found in another store: find it in {place}"
+            ))
+            .into());
+        }
+        Ok(&self.inner)
+    }
+
+    /// Has a call on it done.
+    fn run<T: Send + 'static, F: Future<Output = tyr::Result<T>> + Send + 'static>(
+        &self,
+        py: Python<'_>,
+        begin: impl FnOnce(tyr::Keyspace) -> F,
+        finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> PyResult<Py<PyAny>> {
+        self.shared.check()?;
+        self.front.run(py, begin((*self.inner).clone()), finish)
+    }
+}
+
+fn nothing(py: Python<'_>, _: ()) -> PyResult<Py<PyAny>> {
+    Ok(py.None())
+}
+
+fn bytes(py: Python<'_>, bytes: Bytes) -> PyResult<Py<PyAny>> {
+    Ok(PyBytes::new(py, &bytes).into_any().unbind())
+}
+
+#[pymethods]
+impl Keyspace {
+    #[getter]
+    fn name(&self) -> PyResult<&str> {
+        crate::border::check()?;
+        Ok(self.inner.name())
+    }
+
+    #[getter]
+    fn chunk_size(&self) -> PyResult<u64> {
+        crate::border::check()?;
+        Ok(self.inner.config().chunk_size)
+    }
+
+    /// The store that it is of.
+    #[getter]
+    fn store(&self) -> PyResult<Store> {
+        self.shared.check()?;
+        Ok(Store::new(&self.shared, &self.front))
+    }
+
+    /// The same keyspace, answering through a queue.
+    fn through(&self, queue: &Bound<'_, Queue>) -> PyResult<Self> {
+        self.shared.check()?;
+        Ok(Self::new(&self.shared, &queue.get().front(), (*self.inner).clone()))
+    }
+
+    fn create(&self, py: Python<'_>, key: Key) -> PyResult<Py<PyAny>> {
+        self.run(py, |it| async move { it.create(key.0).await }, nothing)
+    }
+
+    fn put(&self, py: Python<'_>, key: Key, data: Data) -> PyResult<Py<PyAny>> {
+        self.run(py, |it| async move { it.put(key.0, data.0).await }, nothing)
+    }
+
+    fn write(&self, py: Python<'_>, key: Key, offset: Count, data: Data) -> PyResult<Py<PyAny>> {
+        self.run(py, |it| async move { it.write(key.0, offset.0, data.0).await }, nothing)
+    }
+
+    #[pyo3(signature = (key, data, *, at=None))]
+    fn append(
+        &self,
+        py: Python<'_>,
+        key: Key,
+        data: Data,
+        at: Option<Count>,
+    ) -> PyResult<Py<PyAny>> {
+        let begin = |it: tyr::Keyspace| async move {
+            match at {
+                Some(at) => it.append_at(key.0, at.0, data.0).await,
+                None => it.append(key.0, data.0).await,
+            }
+        };
+        self.run(py, begin, |py, offset| offset.into_py_any(py))
+    }
+
+    fn read(&self, py: Python<'_>, key: Key, offset: Count, length: Count) -> PyResult<Py<PyAny>> {
+        self.run(py, |it| async move { it.read(key.0, offset.0, length.0).await }, bytes)
+    }
+
+    /// Reads into writable memory of one piece; answers how many bytes.
+    fn read_into(
+        &self,
+        py: Python<'_>,
+        key: Key,
+        offset: Count,
+        buffer: &Bound<'_, PyAny>,
+    ) -> PyResult<usize> {
+        if let Front::Queued(_) = self.front {
+            return Err(refused(py, "read_into is not there in tyr.aio: read, and copy"));
+        }
+        self.shared.check()?;
+        let (room, it) = (Room::of(buffer)?, (*self.inner).clone());
+        let len = room.len()? as u64;
+        let read = async move { it.read(key.0, offset.0, len).await };
+        let read = crate::call::wait_for(py, read)?;
+        let read = read.map_err(|error| crate::error::exception(py, error))?;
+        room.fill(&read)?;
+        Ok(read.len())
+    }
+
+    fn get(&self, py: Python<'_>, key: Key) -> PyResult<Py<PyAny>> {
+        self.run(py, |it| async move { it.get(key.0).await }, bytes)
+    }
+
+    fn stat(&self, py: Python<'_>, key: Key) -> PyResult<Py<PyAny>> {
+        let finish = |py: Python<'_>, stat| Stat(stat).into_py_any(py);
+        self.run(py, |it| async move { it.stat(key.0).await }, finish)
+    }
+
+    fn truncate(&self, py: Python<'_>, key: Key, size: Count) -> PyResult<Py<PyAny>> {
+        self.run(py, |it| async move { it.truncate(key.0, size.0).await }, nothing)
+    }
+
+    fn clear(&self, py: Python<'_>, key: Key, offset: Count, length: Count) -> PyResult<Py<PyAny>> {
+        self.run(py, |it| async move { it.clear(key.0, offset.0, length.0).await }, nothing)
+    }
+
+    fn delete(&self, py: Python<'_>, key: Key) -> PyResult<Py<PyAny>> {
+        let finish = |py: Python<'_>, existed: bool| existed.into_py_any(py);
+        self.run(py, |it| async move { it.delete(key.0).await }, finish)
+    }
+
+    fn apply(
+        &self,
+        py: Python<'_>,
+        key: Key,
+        offset: Count,
+        transform: &Bound<'_, Transform>,
+    ) -> PyResult<Py<PyAny>> {
+        let transform = transform.get().0;
+        let begin = |it: tyr::Keyspace| async move { it.apply(key.0, offset.0, transform).await };
+        self.run(py, begin, to_python)
+    }
+
+    fn compare_and_swap(
+        &self,
+        py: Python<'_>,
+        key: Key,
+        offset: Count,
+        expected: Data,
+        new: Data,
+    ) -> PyResult<Py<PyAny>> {
+        let begin = |it: tyr::Keyspace| async move {
+            it.compare_and_swap(key.0, offset.0, expected.0, new.0).await
+        };
+        self.run(py, begin, nothing)
+    }
+
+    #[pyo3(signature = (**words))]
+    fn scan_page(&self, py: Python<'_>, words: Option<ScanWords>) -> PyResult<Py<PyAny>> {
+        let scan = words.unwrap_or_default().0;
+        let begin = |it: tyr::Keyspace| async move { it.scan_page(&scan).await };
+        self.run(py, begin, |py, page| Page::new(py, page)?.into_py_any(py))
+    }
+
+    /// All that a scan finds, page by page.
+    #[pyo3(signature = (**words))]
+    fn list(this: Py<Self>, py: Python<'_>, words: Option<ScanWords>) -> Result<Entries> {
+        this.get().shared.check()?;
+        if let Front::Queued(_) = this.get().front {
+            return Err(refused(py, "a listing of tyr.aio is `async for`").into());
+        }
+        let source = this.into_any();
+        Ok(Entries::new(source, None, words.unwrap_or_default().0))
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        crate::border::check()?;
+        Ok(format!("<Keyspace {} of {}>", self.inner.name(), self.shared.place()))
+    }
+}
+
+impl Keyspace {
+    /// A page of a listing, waited for.
+    pub fn page(&self, py: Python<'_>, scan: &tyr::Scan) -> Result<tyr::ScanPage> {
+        self.shared.check()?;
+        let (it, scan) = ((*self.inner).clone(), scan.clone());
+        Ok(crate::call::wait_for(py, async move { it.scan_page(&scan).await })??)
+    }
+}

@@ -1,0 +1,48 @@
+"""Stores that tests run on: a folder of its own for each test, and the cluster that the environment
+names as TYR_TEST_CLUSTER, where each test has keyspaces of its own."""
+
+import itertools
+import os
+import tempfile
+import unittest
+
+import tyr
+
+CLUSTER = os.environ.get("TYR_TEST_CLUSTER")
+
+_numbers = itertools.count()
+
+
+class StoreCase(unittest.TestCase):
+    """A test with an empty keyspace `data` of a store."""
+
+    is_cluster = False
+
+    def setUp(self):
+        if self.is_cluster:
+            self.place = CLUSTER
+            self.store = tyr.connect(CLUSTER)
+        else:
+            folder = tempfile.TemporaryDirectory()
+            self.addCleanup(folder.cleanup)
+            self.place = os.path.join(folder.name, "store")
+            self.store = tyr.open(self.place)
+        self.addCleanup(self.store.close)
+        self.data = self.store.create_keyspace(self.unused_name())
+
+    @staticmethod
+    def unused_name():
+        return f"python-{os.getpid()}-{next(_numbers)}"
+
+
+def on_each_store(case):
+    """The tests of a class on a folder, and on the cluster where there is one."""
+
+    def load_tests(loader, _tests, _pattern):
+        suite = unittest.TestSuite(loader.loadTestsFromTestCase(case))
+        if CLUSTER:
+            name = f"{case.__name__}OnACluster"
+            suite.addTests(loader.loadTestsFromTestCase(type(name, (case,), {"is_cluster": True})))
+        return suite
+
+    return load_tests
