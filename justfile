@@ -72,6 +72,10 @@ fuzz TARGET MINUTES="10":
 header:
     cargo xtask header
 
+# The wheel for Python in an empty environment, with all its tests; minutes.
+python:
+    cargo xtask python
+
 # libtyr, its header and its file for pkg-config into a folder.
 install-c PREFIX:
     cargo xtask install-c {{ PREFIX }}

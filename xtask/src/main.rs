@@ -4,6 +4,7 @@
 //! how the repository is laid out, and which commands show that it is in order.
 
 mod c;
+mod python;
 mod suite;
 mod tidy;
 
@@ -19,6 +20,8 @@ Chores of this repository.
                       builds libtyr and installs it, its header and tyr.pc into DIR
   cargo xtask c-valgrind
                       the programs in C under valgrind, which must be installed
+  cargo xtask python  builds the wheel for Python, installs it into an empty environment, and runs
+                      its tests there, those with fsspec and Zarr among them
   cargo xtask tidy    the rules of STYLE.md that no compiler knows: crate edges, file lengths,
                       module docs, links, README.md, dependencies, decisions
 ";
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
         ["header"] => c::write_header(&root()),
         ["install-c", prefix] => c::install(&root(), Path::new(prefix)),
         ["c-valgrind"] => c::run_under_valgrind(&root()),
+        ["python"] => python::run(&root()),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             true

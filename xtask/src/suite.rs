@@ -200,11 +200,16 @@ fn missing_tools() -> Option<String> {
             .status()
             .is_ok_and(|status| status.success())
     };
-    let wanted: [(&str, &[&str], &str); 4] = [
+    let wanted: [(&str, &[&str], &str); 5] = [
         ("cargo", &["fmt", "--version"], "rustfmt: rustup component add rustfmt"),
         ("cargo", &["clippy", "--version"], "clippy: rustup component add clippy"),
         ("cc", &["--version"], "a C compiler: apt-get install gcc, or your system's like"),
         ("c++", &["--version"], "a C++ compiler: apt-get install g++, or your system's like"),
+        (
+            "python3",
+            &["-c", "import sys; sys.exit(sys.version_info < (3, 11))"],
+            "Python 3.11 or later: apt-get install python3, or your system's like",
+        ),
     ];
     let missing: Vec<String> = wanted
         .iter()

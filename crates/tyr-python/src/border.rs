@@ -33,8 +33,9 @@ pub fn check() -> PyResult<()> {
     if !IS_CHILD.load(Ordering::Relaxed) {
         return Ok(());
     }
-    let text = "this process was forked of one that used Týr, whose threads are not here: use it in \
-                the parent, or start the child anew (multiprocessing: the start method \"spawn\")";
+    let text = "this process was forked of one that used Týr, whose threads are not here: use it \
+                in the parent, or start the child anew (multiprocessing: the start method \
+                \"spawn\")";
     Err(Python::attach(|py| error::named(py, "Forked", text)))
 }
 

@@ -109,10 +109,10 @@ class Blobs(StoreCase):
         name = self.unused_name()
         with self.assertRaises(tyr.NotFound):
             self.store.keyspace(name)
-        made = self.store.keyspace(name, create=True, durability="memory", chunk_size=4096)
+        made = self.store.keyspace(name, create=True, is_compressed=True, chunk_size=4096)
         self.assertEqual((made.name, made.chunk_size), (name, 4096))
         with self.assertRaisesRegex(tyr.AlreadyExists, "chunk size 4096"):
-            self.store.keyspace(name, create=True, durability="memory")
+            self.store.keyspace(name, create=True, is_compressed=True)
         self.assertIn(name, self.store.keyspaces())
         self.store.drop_keyspace(name)
         self.assertNotIn(name, self.store.keyspaces())

@@ -1,0 +1,153 @@
+//! The package for Python as users have it: a wheel, in an empty environment, and tried there.
+//!
+//! Cargo's own tests run the same tests on the library alone (`crates/tyr-python/tests/suite.rs`).
+//! What needs packages of others is only here: fsspec, Zarr and their tests, and the types by mypy.
+//! pip gets them from PyPI.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where the package lies.
+const PACKAGE: &str = "crates/tyr-python";
+
+/// What builds a wheel.
+const BUILDERS: [&str; 1] = ["maturin>=1.9,<2"];
+
+/// What the tests need besides the wheel.
+const TESTERS: [&str; 5] = ["pytest", "pytest-asyncio", "mypy", "typing_extensions", "numpy"];
+
+/// The tests that Python alone can run.
+const UNITTESTS: [&str; 4] = ["test_blobs", "test_transactions", "test_wrong", "test_aio"];
+
+/// Builds the wheel, installs it, and runs every test. Unoptimized, as tests are.
+pub fn run(root: &Path) -> bool {
+    let version = ["-c", "import sys, venv; sys.exit(sys.version_info < (3, 11))"];
+    if !Command::new("python3").args(version).status().is_ok_and(|it| it.success()) {
+        eprintln!("python3, 3.11 or later, with venv is missing: apt-get install python3-venv");
+        return false;
+    }
+    let work = target(root).join("python");
+    match std::fs::remove_dir_all(&work) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            eprintln!("{}: cannot be cleared: {error}", work.display());
+            return false;
+        }
+        _ => {}
+    }
+    let (builder, user, wheels) = (work.join("builder"), work.join("user"), work.join("wheels"));
+    environment(root, &builder, &BUILDERS)
+        && build(root, &builder, &wheels)
+        && wheel_in(&wheels).is_some_and(|wheel| try_out(root, &user, &wheel))
+}
+
+fn build(root: &Path, builder: &Path, wheels: &Path) -> bool {
+    let manifest = root.join(PACKAGE).join("Cargo.toml");
+    let mut maturin = Command::new(builder.join("bin/maturin"));
+    maturin.args(["build", "--locked", "--profile", "dev", "--manifest-path"]).arg(manifest);
+    maturin.arg("--interpreter").arg(builder.join("bin/python"));
+    maturin.arg("--compatibility").arg("linux").arg("--out").arg(wheels);
+    succeeds(maturin.current_dir(root))
+}
+
+fn wheel_in(folder: &Path) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let found =
+        entries.map(|entry| entry.path()).find(|it| it.extension() == Some(OsStr::new("whl")));
+    if found.is_none() {
+        eprintln!("{}: maturin has left no wheel there", folder.display());
+    }
+    found
+}
+
+fn try_out(root: &Path, user: &Path, wheel: &Path) -> bool {
+    let wheel = format!("{}[fsspec,zarr]", wheel.display());
+    let words: Vec<&str> = std::iter::once(&*wheel).chain(TESTERS).collect();
+    if !environment(root, user, &words) {
+        return false;
+    }
+    let tests = root.join(PACKAGE).join("tests/python");
+    let python = |words: &[&str]| {
+        let mut python = Command::new(user.join("bin/python"));
+        // Not from the sources: what is tried is what was installed.
+        python.args(words).current_dir(&tests).env_remove("PYTHONPATH");
+        python.env("PYTHONDONTWRITEBYTECODE", "1");
+        python
+    };
+    let unittests = [&["-X", "dev", "-m", "unittest"][..], &UNITTESTS].concat();
+    let pytests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto"];
+    let pytests = [&pytests[..], &["test_fsspec.py", "test_zarr.py"]].concat();
+    let steps: [&[&str]; 4] = [
+        &unittests,
+        &pytests,
+        &[
+            "-m",
+            "mypy",
+            "--strict",
+            "--ignore-missing-imports",
+            "-p",
+            "tyr",
+            "--cache-dir=/dev/null",
+        ],
+        &["-m", "mypy.stubtest", "tyr._tyr", "--ignore-missing-stub"],
+    ];
+    let results: Vec<bool> = steps.iter().map(|words| succeeds(&mut python(words))).collect();
+    let readme = std::fs::read_to_string(root.join(PACKAGE).join("README.md")).unwrap_or_default();
+    let is_told = lines_of(&readme).is_some_and(|lines| {
+        let empty = user.join("empty");
+        std::fs::create_dir_all(&empty).is_ok()
+            && succeeds(python(&["-c", lines]).current_dir(empty))
+    });
+    results.iter().all(|is_good| *is_good) && is_told
+}
+
+/// The first lines of Python in a document.
+fn lines_of(document: &str) -> Option<&str> {
+    document.split("```python\n").nth(1)?.split("```").next()
+}
+
+/// Makes a fresh environment with these packages.
+fn environment(root: &Path, folder: &Path, packages: &[&str]) -> bool {
+    let mut python = Command::new("python3");
+    python.current_dir(root).args(["-m", "venv"]).arg(folder);
+    let mut pip = Command::new(folder.join("bin/pip"));
+    pip.current_dir(root).args(["install", "--quiet", "--disable-pip-version-check"]);
+    succeeds(&mut python) && succeeds(pip.args(packages))
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    println!("\n== {command:?}");
+    match command.status() {
+        Ok(status) => status.success(),
+        Err(error) => {
+            eprintln!("it does not start: {error}");
+            false
+        }
+    }
+}
+
+fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_of_a_document_are_its_first_block_of_python() {
+        let document = "text\n```sh\nls\n```\n```python\nimport tyr\n```\n```python\nlater\n```\n";
+        assert_eq!(lines_of(document), Some("import tyr\n"));
+        assert_eq!(lines_of("none"), None);
+    }
+
+    #[test]
+    fn a_folder_without_a_wheel_has_none() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("tyr.txt"), "").unwrap();
+        assert_eq!(wheel_in(folder.path()), None);
+        let wheel = folder.path().join("tyr.whl");
+        std::fs::write(&wheel, "").unwrap();
+        assert_eq!(wheel_in(folder.path()), Some(wheel));
+    }
+}
