@@ -20,7 +20,7 @@ const TESTERS: [&str; 5] = ["pytest", "pytest-asyncio", "mypy", "typing_extensio
 /// The tests that Python alone can run.
 const UNITTESTS: [&str; 4] = ["test_blobs", "test_transactions", "test_wrong", "test_aio"];
 
-/// Builds the wheel, installs it, and runs every test. Unoptimized, as tests are.
+/// Builds the wheel without optimizations, installs it, and runs every test.
 pub fn run(root: &Path) -> bool {
     let version = ["-c", "import sys, venv; sys.exit(sys.version_info < (3, 11))"];
     if !Command::new("python3").args(version).status().is_ok_and(|it| it.success()) {
