@@ -175,7 +175,9 @@ class Async(unittest.IsolatedAsyncioTestCase):
         await asyncio.wait_for(self.store.close(), 30)
         answers = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 30)
         for answer in answers:
-            self.assertIsInstance(answer, (int, tyr.Unavailable, asyncio.CancelledError))
+            self.assertIsInstance(
+                answer, (int, tyr.Unavailable, tyr.TimedOut, asyncio.CancelledError)
+            )
 
     async def test_opening_that_fails_and_opening_for_a_block(self):
         with self.assertRaises(tyr.InvalidArgument):
