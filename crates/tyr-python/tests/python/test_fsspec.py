@@ -159,4 +159,4 @@ def test_urls_name_keyspaces_or_clusters(fs, monkeypatch):
     assert pickle.loads(pickle.dumps(fs)).cat("space/by-url") == b"here"
     monkeypatch.delenv("TYR_DATA")
     with pytest.raises(ValueError, match="TYR_DATA"):
-        TyrFileSystem()
+        TyrFileSystem(skip_instance_cache=True)
