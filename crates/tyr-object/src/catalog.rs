@@ -12,6 +12,7 @@ use tyr::blocking::{Metadata, Tyr};
 use tyr::metadata::{Expected, Path, Transaction};
 use tyr::{Error, ErrorKind, Result};
 
+use crate::kept::SETTLE;
 use crate::record::{ClassRecord, VersionRecord, fingerprint};
 
 /// Bytes of a script: all of the service metadata has 64 MiB.
@@ -51,6 +52,23 @@ pub(crate) struct Catalog {
 impl Catalog {
     pub fn of(store: &Tyr) -> Self {
         Self { metadata: store.metadata() }
+    }
+
+    /// The service metadata that they are in.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// Whether other programs know these classes, too.
+    pub fn is_of_cluster(&self) -> bool {
+        self.metadata.is_of_cluster()
+    }
+
+    /// Waits until nobody goes by a record that was replaced.
+    fn settle(&self) {
+        if self.is_of_cluster() {
+            std::thread::sleep(SETTLE);
+        }
     }
 
     /// A class.
@@ -106,7 +124,8 @@ impl Catalog {
         Ok(script.value.to_vec())
     }
 
-    /// Makes a script the version of a class that calls run.
+    /// Makes a script the version of a class that calls run; on a cluster, when this returns, no
+    /// call begins any more with one that was current before.
     ///
     /// # Errors
     /// `InvalidArgument` when it is too long; as [`Catalog::find`].
@@ -118,7 +137,7 @@ impl Catalog {
                 script.len()
             )));
         }
-        self.change(class, true, |record, transaction| {
+        let installed = self.change(class, true, |record, transaction| {
             let added = record.add(script)?;
             let version =
                 Installed { class: class.to_owned(), version: added.number, is_new: added.is_new };
@@ -127,24 +146,35 @@ impl Catalog {
             }
             let path = Path::new(format!("classes/{class}/{}", added.number))?;
             Ok((version, Some(transaction.put(path, script.to_vec()))))
-        })
+        })?;
+        // The first replaces nothing. One that is current already may have been made so just now.
+        if installed.version > 1 {
+            self.settle();
+        }
+        Ok(installed)
     }
 
-    /// Lets a class be called in a keyspace, or not any more; answers whether that is new.
+    /// Lets a class be called in a keyspace, or not any more; answers whether that is new. When
+    /// this returns no call begins any more that may not.
     ///
     /// # Errors
     /// As [`Catalog::find`].
     pub fn set_enabled(&self, class: &str, keyspace: &str, is_enabled: bool) -> Result<bool> {
-        self.change(class, false, |record, transaction| {
+        let is_new = self.change(class, false, |record, transaction| {
             let is_new = match is_enabled {
                 true => record.keyspaces.insert(keyspace.to_owned()),
                 false => record.keyspaces.remove(keyspace),
             };
             Ok((is_new, is_new.then_some(transaction)))
-        })
+        })?;
+        if !is_enabled {
+            self.settle();
+        }
+        Ok(is_new)
     }
 
-    /// Retires a version, and removes its script.
+    /// Retires a version, and removes its script. When this returns no call begins any more with
+    /// it.
     ///
     /// # Errors
     /// `NotFound` when there is no such version; as [`Catalog::find`].
@@ -153,7 +183,9 @@ impl Catalog {
             record.retire(class, number)?;
             let path = Path::new(format!("classes/{class}/{number}"))?;
             Ok(((), Some(transaction.delete(path))))
-        })
+        })?;
+        self.settle();
+        Ok(())
     }
 
     /// Changes a record, again when somebody else did meanwhile. `change` answers the rest of the

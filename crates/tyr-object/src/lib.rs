@@ -4,6 +4,7 @@
 //!   Classes ── install, enable, retire, call
 //!    ├─ record      what is known of a class: its versions, where it may be called
 //!    ├─ catalog     the records and scripts, in the service metadata
+//!    ├─ kept        records that need not be read again, for a moment
 //!    ├─ loaded      classes that were compiled, or are in this program
 //!    ├─ library     which of these a call runs
 //!    ├─ host        queues of calls; several calls of an object as one transaction
@@ -53,6 +54,7 @@ mod catalog;
 mod classes;
 mod host;
 mod hosting;
+mod kept;
 mod library;
 mod loaded;
 mod record;

@@ -92,6 +92,11 @@ impl Metadata {
         Self { backend }
     }
 
+    /// Whether it is that of a cluster, which other programs read and change, too.
+    pub fn is_of_cluster(&self) -> bool {
+        self.backend.is_of_cluster()
+    }
+
     /// What a key holds; `None` when there is no such key.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Installing classes, their versions, and where they may be called.
 
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
 use tyr::ErrorKind;
@@ -7,7 +8,7 @@ use tyr::blocking::Tyr;
 use tyr_object::blocking::Classes;
 use tyr_object::{Call, keyspace_config};
 
-use crate::place::on_each;
+use crate::place::{Place, on_each};
 
 /// A class that answers what it is told to.
 fn saying(what: &str) -> String {
@@ -128,6 +129,67 @@ fn classes_are_listed_by_name_and_without_their_scripts() {
         let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
         let own: Vec<&&str> = names.iter().filter(|name| name.starts_with(&place.class)).collect();
         assert_eq!(own, [&format!("{}_a", place.class), &format!("{}_b", place.class)]);
+    });
+}
+
+/// Calls again and again, until it is over, and checks each answer against what the changer was
+/// told before that call began; answers how many calls there were.
+fn call_during_changes(place: &Place, caller: u32, told: &AtomicU32, is_over: &AtomicBool) -> u32 {
+    // Of half of them this program is the host, with records of its own.
+    let own = Classes::of(&place.store);
+    let mut calls = 0;
+    while !is_over.load(Ordering::Acquire) {
+        let least = told.load(Ordering::Acquire);
+        let key = format!("of {caller}");
+        let answer = match caller % 2 {
+            0 => place.call(&key, "say", ""),
+            _ => {
+                let begun = own.begin(&place.keyspace, key, place.wanted("say", ""), "caller");
+                let answer = begun.unwrap().wait();
+                answer.map(|it| String::from_utf8(it.to_vec()).unwrap())
+            }
+        };
+        match answer {
+            Ok(said) => assert!(said.parse::<u32>().unwrap() >= least, "{said} after {least}"),
+            Err(failure) => assert_eq!(failure.kind(), ErrorKind::PermissionDenied, "{failure}"),
+        }
+        calls += 1;
+    }
+    calls
+}
+
+#[test]
+fn who_was_told_of_a_change_meets_nothing_older_however_many_call_meanwhile() {
+    on_each(|place| {
+        place.install(&saying("1"));
+        let (told, is_over) = (AtomicU32::new(1), AtomicBool::new(false));
+        let keyspace = place.keyspace.name();
+        thread::scope(|scope| {
+            let (place, told, is_over) = (&place, &told, &is_over);
+            let begin =
+                |caller| scope.spawn(move || call_during_changes(place, caller, told, is_over));
+            let callers: Vec<_> = (0..4).map(begin).collect();
+            for version in 2..=4 {
+                let script = place.script(&saying(&version.to_string()));
+                place.classes.install(None, script.as_bytes()).unwrap();
+                told.store(version, Ordering::Release);
+            }
+            // Whatever a call answers from here on is below this: only to be refused is right.
+            place.classes.disable(&place.class, keyspace).unwrap();
+            told.store(u32::MAX, Ordering::Release);
+            for _ in 0..20 {
+                let refused = place.call("a", "say", "").unwrap_err();
+                assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
+            }
+            is_over.store(true, Ordering::Release);
+            let calls: u32 = callers.into_iter().map(|it| it.join().unwrap()).sum();
+            assert!(calls > 20, "{calls} calls are no load");
+        });
+        // What is added is there at once, and what is retired is not run again.
+        place.classes.enable(&place.class, keyspace).unwrap();
+        assert_eq!(place.call("a", "say", "").unwrap(), "4");
+        place.classes.retire(&place.class, 4).unwrap();
+        assert_eq!(place.call("a", "say", "").unwrap(), "3");
     });
 }
 

@@ -63,6 +63,14 @@ pub(crate) enum MetadataWatch {
 }
 
 impl Backend {
+    /// Whether the store is a cluster's.
+    pub fn is_of_cluster(&self) -> bool {
+        match self {
+            Self::Embedded(_) => false,
+            Self::Remote(_) => true,
+        }
+    }
+
     pub async fn metadata(&self, path: Path) -> Result<Option<Entry>> {
         match self {
             Self::Embedded(store) => {

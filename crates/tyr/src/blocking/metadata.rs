@@ -25,6 +25,11 @@ impl Metadata {
         Self { inner }
     }
 
+    /// Whether it is that of a cluster: see [`metadata::Metadata::is_of_cluster`].
+    pub fn is_of_cluster(&self) -> bool {
+        self.inner.is_of_cluster()
+    }
+
     /// What a key holds; `None` when there is no such key.
     ///
     /// # Errors
