@@ -14,6 +14,9 @@ pub const CLUSTER: &str = "cluster/";
 pub const USERS: &str = "users/";
 /// Quotas of keyspaces, one key each.
 pub const QUOTAS: &str = "quotas/";
+/// Classes of objects, one key each, and their scripts behind. They are not the cluster's own: who
+/// may write them is a matter of rights.
+pub const CLASSES: &str = "classes/";
 /// What nodes reported of themselves, one key each.
 pub const NODES: &str = "cluster/nodes/";
 /// Nodes that were drained, one key each: they come in again when an administrator says so, and not
@@ -52,6 +55,11 @@ pub fn log_place(path: &str) -> Option<(u32, Option<(u64, &str)>)> {
     let epoch = parts.next()?.parse().ok()?;
     let Some(number) = parts.next() else { return Some((epoch, None)) };
     Some((epoch, Some((number.parse().ok()?, parts.next()?))))
+}
+
+/// The name of the class whose record this key has; of a script there is none.
+pub fn class(path: &str) -> Option<&str> {
+    path.strip_prefix(CLASSES).filter(|name| !name.is_empty() && !name.contains('/'))
 }
 
 /// Where it is noted that a node was drained.

@@ -138,7 +138,7 @@ impl Numbers {
 
 impl Monitor {
     /// Adds an entry to what a user changes of what is the cluster's own: users, quotas, rights,
-    /// and what lies under `cluster/`.
+    /// and what lies under `cluster/`; and to what is done to a class of objects.
     pub(super) async fn note_act(
         &self,
         actor: &Actor,
@@ -283,11 +283,11 @@ fn is_lately(value: &[u8], line: &str, now_us: u64) -> bool {
     lines == line && now_us.saturating_sub(at_us) < REFUSED_EVERY_US
 }
 
-/// Whether something of the cluster's own is changed.
+/// Whether something of the cluster's own is changed, or a class of objects.
 fn is_act(alteration: &Alteration) -> bool {
     let path = alteration.path().as_str();
     let own = [reserved::CLUSTER, reserved::USERS, reserved::QUOTAS, access::PREFIX];
-    own.iter().any(|prefix| path.starts_with(prefix))
+    own.iter().any(|prefix| path.starts_with(prefix)) || reserved::class(path).is_some()
 }
 
 /// A text of at most so many bytes, cut where a character ends.

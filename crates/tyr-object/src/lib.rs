@@ -67,7 +67,7 @@ pub use call::Call;
 pub use catalog::Installed;
 pub use classes::Classes;
 pub use hosting::Hosting;
-pub use record::{ClassRecord, VersionRecord};
+pub use record::{ClassRecord, VersionRecord, describe_change};
 pub use tyr_class::testing::TestOutcome;
 pub use tyr_class::{Class, Failure, Limits};
 

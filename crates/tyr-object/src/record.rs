@@ -123,6 +123,37 @@ impl ClassRecord {
     }
 }
 
+/// What a change of a class's record is, in words, for who looks back later; `None` when either is
+/// no record, or nothing became different.
+pub fn describe_change(class: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> Option<String> {
+    let read = |value: Option<&[u8]>| value.map(serde_json::from_slice).transpose().ok();
+    let old: Option<ClassRecord> = read(old)?;
+    let Some(new) = read(new)? else { return Some(format!("class {class}: removed")) };
+    let old = old.unwrap_or_default();
+    let mut acts: Vec<String> = Vec::new();
+    for VersionRecord { number, sha256, bytes, is_retired } in &new.versions {
+        let before = old.version(*number);
+        if before.is_none() {
+            let sha256 = sha256.get(..16).unwrap_or(sha256);
+            acts.push(format!("version {number} installed ({bytes} bytes, SHA-256 {sha256}...)"));
+        }
+        if *is_retired && !before.is_some_and(|before| before.is_retired) {
+            acts.push(format!("version {number} retired"));
+        }
+    }
+    let enabled = new.keyspaces.difference(&old.keyspaces);
+    acts.extend(enabled.map(|keyspace| format!("enabled in keyspace {keyspace}")));
+    let disabled = old.keyspaces.difference(&new.keyspaces);
+    acts.extend(disabled.map(|keyspace| format!("disabled in keyspace {keyspace}")));
+    if old.current != new.current {
+        acts.push(match new.current {
+            Some(number) => format!("calls run version {number}"),
+            None => "no version is left to be called".to_owned(),
+        });
+    }
+    (!acts.is_empty()).then(|| format!("class {class}: {}", acts.join(", ")))
+}
+
 /// What came of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Added {
@@ -166,6 +197,40 @@ mod tests {
         record.retire("it", 1).unwrap();
         assert!(record.current("it").unwrap_err().message().contains("retired"));
         assert_eq!(record.add(b"two").unwrap().number, 4);
+    }
+
+    #[test]
+    fn what_is_done_to_a_class_is_told_in_words() {
+        let mut record = ClassRecord::default();
+        let mut told = Vec::new();
+        let mut before = None;
+        let steps: [fn(&mut ClassRecord); 5] = [
+            |record| _ = record.add(b"one").unwrap(),
+            |record| _ = record.keyspaces.insert("goods".into()),
+            |record| _ = record.add(b"another").unwrap(),
+            |record| _ = record.keyspaces.remove("goods"),
+            |record| record.retire("it", 2).unwrap(),
+        ];
+        for step in steps {
+            step(&mut record);
+            let after = record.encode();
+            told.push(describe_change("it", before.as_deref(), Some(&after)).unwrap());
+            assert_eq!(describe_change("it", Some(&after), Some(&after)), None);
+            before = Some(after);
+        }
+        told.push(describe_change("it", before.as_deref(), None).unwrap());
+        let expected = [
+            "class it: version 1 installed (3 bytes, SHA-256 7692c3ad3540bb80...), calls run \
+             version 1",
+            "class it: enabled in keyspace goods",
+            "class it: version 2 installed (7 bytes, SHA-256 ae448ac86c4e8e4d...), calls run \
+             version 2",
+            "class it: disabled in keyspace goods",
+            "class it: version 2 retired, calls run version 1",
+            "class it: removed",
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(describe_change("it", None, Some(b"{")), None, "that is no record");
     }
 
     #[test]

@@ -35,6 +35,7 @@ use self::methods::Methods;
 use self::refused::Refused;
 use super::memory_pressure::MemoryPressure;
 use super::quota::Quotas;
+use super::remarks::Remarks;
 use crate::driver::{Backlog, Driver, Outbound};
 use tyr_net::access::{Caller, Right, Users};
 use tyr_net::{Peer, Receive};
@@ -120,6 +121,11 @@ impl Gate {
         };
         let is_here = map.holders(blob, 0).first() == Some(&parts.driver.node());
         Ok(if is_here { Ok(()) } else { Err(map.epoch) })
+    }
+
+    /// What happens here that the cluster log should have; nothing before the node takes part.
+    pub fn remarks(&self) -> Option<&Remarks> {
+        self.parts.get().map(|parts| &*parts.driver.remarks)
     }
 
     fn take_from_node(&self, parts: &Parts, node: NodeId, envelope: Envelope) -> Option<Envelope> {

@@ -1,7 +1,7 @@
 //! What happens at a node that who looks after the cluster has to know: for the cluster log.
 //!
 //! ```text
-//!   disk, log, reads, scrubbing, clock ──say──► waiting, bounded ──task──► the monitors' leader
+//!   disk, log, reads, scrubbing, clock, methods ──say──► waiting, bounded ──task──► the monitors' leader
 //! ```
 //!
 //! Saying takes a lock for a moment and waits for nobody. A node says some twenty things a minute
@@ -33,6 +33,9 @@ const EVERY: Duration = Duration::from_secs(3);
 /// Of what every read may say again, the same text is said once in so long.
 const DAMAGE_EVERY: Duration = Duration::from_secs(600);
 
+/// That calls of a method are ended by a limit is said once in so long.
+const LIMIT_EVERY: Duration = Duration::from_secs(600);
+
 /// So many such texts are told apart in that time; the others are not said.
 const DAMAGES_MAX: usize = 256;
 
@@ -58,14 +61,17 @@ struct State {
     allowed_at: Instant,
     left_out: u64,
     damages: RepeatLimit<String>,
+    limits: RepeatLimit<String>,
 }
 
 impl Remarks {
     /// Nothing yet; `run` tells one start of the node from another.
     pub fn new(run: u64, now: Instant) -> Arc<Self> {
         let (waiting, first) = (VecDeque::new(), 0);
+        let (allowed, left_out) = (BURST, 0);
         let damages = RepeatLimit::new(1, DAMAGE_EVERY, DAMAGES_MAX);
-        let state = State { waiting, first, allowed: BURST, allowed_at: now, left_out: 0, damages };
+        let limits = RepeatLimit::new(1, LIMIT_EVERY, DAMAGES_MAX);
+        let state = State { waiting, first, allowed, allowed_at: now, left_out, damages, limits };
         Arc::new(Self { run, state: Mutex::new(state), is_wanted: Notify::new() })
     }
 
@@ -83,6 +89,25 @@ impl Remarks {
         let admitted = self.state.lock().damages.admit(reason.to_owned(), now);
         if admitted.is_some() {
             self.say_at(format!("a read met damage: {reason}"), now);
+        }
+    }
+
+    /// A call of a method was ended by a limit. Of each method and limit that is said once in ten
+    /// minutes, with how many more there were in those before.
+    pub fn say_limit(&self, class: &str, method: &str, limit: &str, user: &str) {
+        self.say_limit_at([class, method, limit, user], Instant::now());
+    }
+
+    fn say_limit_at(&self, [class, method, limit, user]: [&str; 4], now: Instant) {
+        let met = format!("class {class}: a call of {method} was ended by the limit of {limit}");
+        let more = self.state.lock().limits.admit(met.clone(), now);
+        match more {
+            None => {}
+            Some(0) => self.say_at(format!("{met}; {user} called it"), now),
+            Some(more) => {
+                let text = format!("{met}, as were {more} in the minutes before; {user} called it");
+                self.say_at(text, now);
+            }
         }
     }
 
@@ -216,6 +241,24 @@ mod tests {
         assert_eq!(remarks.take_all(), told);
         remarks.say_damage_at("block 3", start + DAMAGE_EVERY);
         assert_eq!(remarks.take_all(), [told[0]]);
+    }
+
+    #[test]
+    fn that_a_limit_ends_calls_is_told_once_in_a_while_with_how_many() {
+        let start = Instant::now();
+        let remarks = Remarks::new(1, start);
+        let met = |limit: &str, now| remarks.say_limit_at(["hot", "spin", limit, "bob"], now);
+        for ms in 0..1_000 {
+            met("time", start + Duration::from_millis(ms));
+        }
+        met("memory", start);
+        let time = "class hot: a call of spin was ended by the limit of time";
+        let memory = time.replace("time", "memory");
+        let told = [format!("{time}; bob called it"), format!("{memory}; bob called it")];
+        assert_eq!(remarks.take_all(), told);
+        met("time", start + LIMIT_EVERY);
+        let told = [format!("{time}, as were 999 in the minutes before; bob called it")];
+        assert_eq!(remarks.take_all(), told);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tyr::{MethodCall, Tyr};
 use tyr_net::access::ROOT;
-use tyr_object::Hosting;
+use tyr_object::{Hosting, describe_change};
 use tyr_server::{Answering, MethodHost, Server, ServerOptions};
 
 /// How long the transaction of a call may take: with the 10 s that a call may wait less than a
@@ -21,6 +21,15 @@ impl MethodHost for Host {
     fn call(&self, user: &str, keyspace: &str, call: MethodCall) -> Answering {
         let (hosting, user, keyspace) = (self.0.clone(), user.to_owned(), keyspace.to_owned());
         Box::pin(async move { hosting.call(&user, &keyspace, call).await })
+    }
+
+    fn describe_class(
+        &self,
+        class: &str,
+        old: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Option<String> {
+        describe_change(class, old, new)
     }
 }
 

@@ -16,6 +16,17 @@ pub trait MethodHost: Send + Sync + 'static {
     /// Runs a method in the name of a user who may have that done. `keyspace` is the name of the
     /// blob's. It must not hold up the thread that calls it, nor the one that waits.
     fn call(&self, user: &str, keyspace: &str, call: MethodCall) -> Answering;
+
+    /// What a change of the record of a class is, in words; `None` when it does not know that.
+    fn describe_class(
+        &self,
+        class: &str,
+        old: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Option<String> {
+        let _ = (class, old, new);
+        None
+    }
 }
 
 /// An answer of a [`MethodHost`], later.

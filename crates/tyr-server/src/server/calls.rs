@@ -41,11 +41,18 @@ impl Calls {
             Ok(Ok((user, call))) => {
                 self.gate.methods.note();
                 let keyspace = self.gate.name_of(call.blob.keyspace);
+                let (gate, class, method) =
+                    (Arc::clone(&self.gate), call.class.clone(), call.method.clone());
                 let answering = host.call(&user, &keyspace, call);
                 Box::pin(async move {
-                    let answer = answering.await.into();
+                    let answer = answering.await;
+                    if let Err(MethodFailure { cause: FailureCause::Limit { name }, .. }) = &answer
+                        && let Some(remarks) = gate.remarks()
+                    {
+                        remarks.say_limit(&class, &method, name, &user);
+                    }
                     drop(place);
-                    answer
+                    answer.into()
                 })
             }
             Ok(Err(elsewhere)) => at_once(elsewhere),

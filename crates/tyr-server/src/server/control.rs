@@ -100,7 +100,7 @@ fn identify(users: &Users, origin: Origin, hello: &Hello) -> Result<Identity> {
 }
 
 /// What is said of changed entries for auditors, and in the cluster log: of users, who gets or
-/// loses what; of quotas, what they are.
+/// loses what; of quotas, what they are; of classes, what whoever runs methods says.
 pub(crate) fn describe(
     path: &Path,
     old: Option<&[u8]>,
@@ -124,6 +124,9 @@ pub(crate) fn describe(
     }
     if let (Some(node), None) = (path.as_str().strip_prefix(reserved::NODES), new) {
         return Some(format!("node {node} was forgotten"));
+    }
+    if let Some(class) = reserved::class(path.as_str()) {
+        return gate.methods.host()?.describe_class(class, old, new);
     }
     let name = path.as_str().strip_prefix(reserved::USERS)?;
     let read = |bytes: Option<&[u8]>| bytes.map(User::from_bytes).transpose().ok();
