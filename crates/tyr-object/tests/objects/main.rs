@@ -11,4 +11,5 @@ mod calls;
 mod classes;
 mod native;
 mod place;
+mod queue;
 mod together;
