@@ -15,8 +15,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
-use tyr_metadata::presence;
-use tyr_metadata::{Actor, Entry, KeyChange, Path, Planned, Store, Transaction};
+use tyr_metadata::{Actor, Entry, KeyChange, Path, Planned, Store, Transaction, guard, presence};
 use tyr_runtime::clock;
 use tyr_runtime::lease_state::LeaseState;
 use tyr_store::base::{Base, MetadataRow, MetadataRows};
@@ -102,7 +101,17 @@ impl Metadata {
     /// Writes down what a transaction does, and makes it take effect.
     fn change(&self, base: &Base, transaction: &Transaction) -> Result<u64> {
         let _alone = self.changing.lock();
-        let planned = self.look(base)?.read()?.plan(&everything(), transaction)?;
+        let planned = {
+            let state = self.look(base)?;
+            let store = state.read()?;
+            match guard::is_concerned(store, transaction) {
+                true => {
+                    let guarded = guard::guarded(store, &everything(), transaction.clone())?;
+                    store.plan(&everything(), &guarded)?
+                }
+                false => store.plan(&everything(), transaction)?,
+            }
+        };
         self.carry_out(base, planned)
     }
 

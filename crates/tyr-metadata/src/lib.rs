@@ -12,7 +12,7 @@
 //!
 //! Reading order: [`path`] is what a key may be, [`limits`] how much there may be; [`transaction`]
 //! is what is asked for, [`store`] what there is, [`history`] what a watch is told; [`access`] says
-//! who may read and write what; [`reserved`] names the keys that the cluster itself uses;
+//! who may read and write what, [`guard`] what values may be; [`reserved`] names the keys that the cluster itself uses;
 //! [`presence`] binds entries to who put them. With the feature `serde` all of it travels, and a
 //! store has an image.
 //!
@@ -21,6 +21,7 @@
 //! same order and has the same store.
 
 pub mod access;
+pub mod guard;
 pub mod history;
 #[cfg(feature = "serde")]
 mod image;

@@ -12,12 +12,13 @@
 //! [`options`]; [`responder`] takes control connections and notes what users change (`audit`),
 //! `requests` answers them and [`watch`] watches, `leadership` is what the leader does for leases
 //! and maps, `handover` what it does before it stops, `cluster_log` what is kept of what happened,
-//! `presence` which clients are there.
+//! `presence` which clients are there, `guards` what values may be.
 
 mod audit;
 mod cluster_log;
 pub mod consensus;
 mod drained;
+mod guards;
 mod handover;
 mod leadership;
 pub mod monitor;

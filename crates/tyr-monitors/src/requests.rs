@@ -206,8 +206,7 @@ impl Monitor {
                 Ok(Answer::Entries { entries, revision: store.revision() })
             }
             Request::Transact(transaction) => {
-                let transaction = self.note_act(actor, transaction).await?;
-                self.write(actor, transaction).await.map(Answer::Revision)
+                self.write_guarded(actor, transaction).await.map(Answer::Revision)
             }
             Request::Presence(asked) => {
                 let is_binding = !asked.is_repeatable();
