@@ -51,7 +51,7 @@ impl Classes {
     }
 
     /// The store that they are of.
-    pub(crate) fn store(&self) -> &Tyr {
+    pub fn store(&self) -> &Tyr {
         &self.store
     }
 

@@ -12,6 +12,7 @@ use tyr_class::Failure;
 
 use crate::blocking::Classes;
 use crate::call::Call;
+use crate::seat::{SeatKind, Seats};
 
 /// Keyspaces that are remembered; when there are more all are looked for anew.
 const KEYSPACES_MAX: usize = 1_024;
@@ -35,6 +36,7 @@ struct Shared {
     opened: OnceLock<Classes>,
     /// By number, which no other keyspace ever gets.
     keyspaces: Mutex<HashMap<KeyspaceId, Keyspace>>,
+    seats: Seats,
 }
 
 impl fmt::Debug for Hosting {
@@ -47,11 +49,21 @@ impl Hosting {
     /// Runs calls on the store that this connects to. It is tried again with the next call where it
     /// fails.
     pub fn on(connect: impl Fn() -> Result<Tyr> + Send + Sync + 'static) -> Self {
+        Self::seating(Vec::new(), connect)
+    }
+
+    /// The same for a program that also has the seats of these kinds: calls of the classes that
+    /// they are called by are requests to seats.
+    pub fn seating(
+        kinds: Vec<Arc<dyn SeatKind>>,
+        connect: impl Fn() -> Result<Tyr> + Send + Sync + 'static,
+    ) -> Self {
         let shared = Shared {
             connect: Box::new(connect),
             connecting: Mutex::default(),
             opened: OnceLock::new(),
             keyspaces: Mutex::default(),
+            seats: Seats::of(kinds),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -72,6 +84,21 @@ impl Hosting {
         call: MethodCall,
     ) -> Result<tyr::Bytes, Failure> {
         let MethodCall { blob, class, method, input } = call;
+        if let Some(kind) = self.shared.seats.kind(&class) {
+            let place = (blob.keyspace, blob.key);
+            let seat = match self.shared.seats.known(&place) {
+                Some(seat) => seat,
+                None => {
+                    let (shared, keyspace) = (Arc::clone(&self.shared), keyspace.to_owned());
+                    let sit = move || {
+                        let (classes, keyspace) = shared.find(place.0, &keyspace)?;
+                        shared.seats.sit(&*kind, &classes, &keyspace, &place.1)
+                    };
+                    unblock(sit).await?
+                }
+            };
+            return seat.ask(&method, &input).await;
+        }
         let known = self.shared.known(blob.keyspace);
         let (classes, keyspace) = match known {
             Some(known) => known,

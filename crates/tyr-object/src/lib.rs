@@ -9,6 +9,7 @@
 //!    ├─ library     which of these a call runs
 //!    ├─ host        queues of calls; several calls of an object as one transaction
 //!    ├─ hosting     calls that come from elsewhere, at a node of a cluster
+//!    ├─ seat        services with a state in memory, at one node at a time
 //!    └─ access      a call's view of its object, in a transaction
 //! ```
 //!
@@ -58,6 +59,7 @@ mod kept;
 mod library;
 mod loaded;
 mod record;
+mod seat;
 
 use tyr::{KeyspaceConfig, PlacedBy, Result};
 use tyr_class::testing::run_tests;
@@ -68,6 +70,7 @@ pub use catalog::Installed;
 pub use classes::Classes;
 pub use hosting::Hosting;
 pub use record::{ClassRecord, VersionRecord, describe_change};
+pub use seat::{Answering, Seat, SeatKind};
 pub use tyr_class::testing::TestOutcome;
 pub use tyr_class::{Class, Failure, Limits};
 

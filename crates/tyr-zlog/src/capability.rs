@@ -27,7 +27,7 @@ use crate::client::Client;
 use crate::layout;
 use crate::options::{Opening, Policy};
 use crate::recovery::Counter;
-use crate::sequencer::{Given, Sequencer};
+use crate::sequencer::{Given, Run, Sequencer};
 
 /// How often the keeper looks whether its log was closed or dropped.
 const LOOK: Duration = Duration::from_millis(25);
@@ -35,7 +35,12 @@ const LOOK: Duration = Duration::from_millis(25);
 /// How long the keeper waits in line before it looks whether it is still wanted.
 const WAIT: Duration = Duration::from_secs(10);
 
-type Waiter = oneshot::Sender<Result<Given>>;
+/// Who waits for positions, and for how many.
+#[derive(Debug)]
+struct Waiter {
+    wanted: u64,
+    answer: oneshot::Sender<Result<Run>>,
+}
 
 /// The sequencer of a client; see the module.
 #[derive(Debug)]
@@ -88,19 +93,19 @@ impl Held {
         })
     }
 
-    /// The next position, if it may still be given.
-    fn next(&mut self, policy: Policy) -> Option<Given> {
+    /// The next positions, as many as are wanted, if they may still be given.
+    fn next(&mut self, policy: Policy, wanted: u64) -> Option<Run> {
         let is_spent = match policy {
             Policy::Quota { positions, .. } => self.recalled.is_some() && self.given >= positions,
             Policy::BestEffort | Policy::Delay(_) => false,
         };
-        if is_spent || !self.lock.is_held() || self.counter.next >= NUMBER_END - 1 {
+        if is_spent || !self.lock.is_held() || self.counter.next >= NUMBER_END - wanted {
             return None;
         }
-        let given = Given { position: self.counter.next, term: self.counter.term };
-        self.counter.next += 1;
-        self.given += 1;
-        Some(given)
+        let first = Given { position: self.counter.next, term: self.counter.term };
+        self.counter.next += wanted;
+        self.given += wanted;
+        Some(Run { first, count: wanted, token: self.lock.token() })
     }
 }
 
@@ -113,18 +118,47 @@ impl Capability {
         Self { shared: Arc::new(shared), client, options }
     }
 
-    /// A position, or a place in line.
-    fn ask(&self) -> Result<Result<Given, oneshot::Receiver<Result<Given>>>> {
+    /// So many positions, at once or when it is this program's turn.
+    pub async fn next_run(&self, wanted: u64) -> Result<Run> {
+        match self.ask(wanted)? {
+            Ok(run) => Ok(run),
+            Err(turn) => turn.await.unwrap_or_else(|_| {
+                Err(Error::unavailable("the log was closed while this waited for its turn"))
+            }),
+        }
+    }
+
+    /// Gives the sequencer back, and waits no longer than this for that.
+    pub fn leave(&self, within: Duration) {
+        if let Some(closed) = self.begin_to_close() {
+            let _ = closed.recv_timeout(within);
+        }
+    }
+
+    /// Has the keeper leave; answers when it has, if there is one.
+    fn begin_to_close(&self) -> Option<oneshot::Receiver<()>> {
+        let mut state = self.shared.state.lock();
+        state.is_closing = true;
+        state.is_kept.then(|| {
+            let (closer, closed) = oneshot::channel();
+            state.closers.push(closer);
+            self.shared.woken.notify_all();
+            closed
+        })
+    }
+
+    /// Positions, or a place in line.
+    fn ask(&self, wanted: u64) -> Result<Result<Run, oneshot::Receiver<Result<Run>>>> {
         let shared = &self.shared;
         let mut state = shared.state.lock();
         if state.is_closing {
             return Err(Error::unavailable("the log was closed: open it anew"));
         }
-        if let Some(given) = state.held.as_mut().and_then(|held| held.next(shared.policy)) {
-            return Ok(Ok(given));
+        if let Some(run) = state.held.as_mut().and_then(|held| held.next(shared.policy, wanted)) {
+            return Ok(Ok(run));
         }
-        let (waiter, turn) = oneshot::channel();
-        state.waiters.push(waiter);
+        let (answer, turn) = oneshot::channel();
+        state.waiters.push(Waiter { wanted, answer });
         if !state.is_kept {
             let keeper = Keeper {
                 shared: Arc::downgrade(shared),
@@ -145,30 +179,12 @@ impl Capability {
 
 impl Sequencer for Capability {
     fn next(&self) -> BoxFuture<'_, Result<Given>> {
-        Box::pin(async {
-            match self.ask()? {
-                Ok(given) => Ok(given),
-                Err(turn) => turn.await.unwrap_or_else(|_| {
-                    Err(Error::unavailable("the log was closed while this waited for its turn"))
-                }),
-            }
-        })
+        Box::pin(async { self.next_run(1).await.map(|run| run.first) })
     }
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async {
-            let shared = &self.shared;
-            let closed = {
-                let mut state = shared.state.lock();
-                state.is_closing = true;
-                state.is_kept.then(|| {
-                    let (closer, closed) = oneshot::channel();
-                    state.closers.push(closer);
-                    shared.woken.notify_all();
-                    closed
-                })
-            };
-            if let Some(closed) = closed {
+            if let Some(closed) = self.begin_to_close() {
                 // The keeper drops it when it ends otherwise.
                 let _ = closed.await;
             }
@@ -205,7 +221,7 @@ impl Keeper {
                 Err(error) if error.kind() == ErrorKind::Conflict => {}
                 Err(error) => self.with(|state, _| {
                     for waiter in state.waiters.drain(..) {
-                        let _ = waiter.send(Err(error.duplicate()));
+                        let _ = waiter.answer.send(Err(error.duplicate()));
                     }
                 }),
             }
@@ -237,7 +253,7 @@ impl Keeper {
                 return false;
             }
             // Who does not wait any more is not in line.
-            state.waiters.retain(|waiter| !waiter.is_closed());
+            state.waiters.retain(|waiter| !waiter.answer.is_closed());
             if !state.waiters.is_empty() {
                 return true;
             }
@@ -267,9 +283,9 @@ impl Keeper {
             });
             // Whoever is in line gets one, whatever others want meanwhile: it was not in vain.
             let mut line = std::mem::take(waiters).into_iter();
-            for waiter in line.by_ref().filter(|waiter| !waiter.is_closed()) {
-                match held.next(shared.policy) {
-                    Some(given) => drop(waiter.send(Ok(given))),
+            for waiter in line.by_ref().filter(|waiter| !waiter.answer.is_closed()) {
+                match held.next(shared.policy, waiter.wanted) {
+                    Some(run) => drop(waiter.answer.send(Ok(run))),
                     None => {
                         waiters.push(waiter);
                         break;

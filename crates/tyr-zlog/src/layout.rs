@@ -17,6 +17,9 @@ use crate::name::Name;
 /// What the key of the blob ends with that has a head's map: the only one that there is of a head.
 pub const HEAD_SUFFIX: &str = "\0view\0m";
 
+/// What the key of a sequencer's lock ends with.
+pub const LOCK_SUFFIX: &str = "\0lock";
+
 /// The head.
 pub fn view_key(log: &Name) -> Result<Key> {
     Key::new(format!("{log}\0view"))
@@ -29,7 +32,7 @@ pub fn head_key(log: &Name) -> Result<Key> {
 
 /// The sequencer's lock.
 pub fn lock_key(log: &Name) -> Result<Key> {
-    Key::new(format!("{log}\0lock"))
+    Key::new(format!("{log}{LOCK_SUFFIX}"))
 }
 
 /// What is handed over from one sequencer to the next.

@@ -19,8 +19,8 @@
 //! ```
 //!
 //! Reading order: [`class`] has the two classes, in Lua and in Rust; `view` and `layout` say what
-//! views and keys are; `client` calls the classes; `sequencer`, `capability` and `recovery` are who
-//! hands out positions; `append`, `reader` and `trim` are what users do.
+//! views and keys are; `client` calls the classes; `sequencer`, `capability`, `seat` and `recovery`
+//! are who hands out positions; `append`, `reader` and `trim` are what users do.
 //!
 //! It stands beside the log of `tyr-log`, which needs neither sequencer nor holes, and is what to
 //! use where nothing asks for positions before the data is there. This crate knows only public API.
@@ -55,6 +55,7 @@ mod name;
 mod options;
 mod reader;
 mod recovery;
+mod seat;
 mod sequencer;
 mod status;
 mod trim;
@@ -63,8 +64,11 @@ mod view;
 pub use class::ENTRY_LEN_MAX;
 pub use log::Log;
 pub use name::NAME_LEN_MAX;
-pub use options::{KEYSPACE_DEFAULT, Methods, Opening, Options, Policy, SLOTS_MAX, WIDTH_MAX};
+pub use options::{
+    KEYSPACE_DEFAULT, Methods, Opening, Options, Policy, SLOTS_MAX, Sequencing, WIDTH_MAX,
+};
 pub use reader::{Entry, Reader, Slot};
+pub use seat::SequencerKind;
 pub use sequencer::{Given, Sequencer};
 pub use status::Status;
 pub use trim::Trimmed;

@@ -11,8 +11,9 @@ use crate::class::{self, Fields};
 use crate::client::{Client, create_view, no_log, object_call};
 use crate::layout;
 use crate::name::Name;
-use crate::options::{KEYSPACE_DEFAULT, Methods, Opening, Options};
+use crate::options::{KEYSPACE_DEFAULT, Methods, Opening, Options, Sequencing};
 use crate::recovery::Counter;
+use crate::seat::RoundTrip;
 use crate::sequencer::Sequencer;
 use crate::view::View;
 
@@ -116,7 +117,10 @@ impl Log {
             unblock(move || Client::open(store, space, called, name)).await?
         };
         let client = Arc::new(client);
-        let sequencer = Arc::new(Capability::new(Arc::clone(&client), &opening));
+        let sequencer: Arc<dyn Sequencer> = match opening.sequencing {
+            Sequencing::Held => Arc::new(Capability::new(Arc::clone(&client), &opening)),
+            Sequencing::Asked => Arc::new(RoundTrip::new(&client, &keyspace, &opening)?),
+        };
         Ok(Self { client, sequencer, opening: Arc::new(opening), keyspace, classes })
     }
 

@@ -85,6 +85,19 @@ pub enum Methods {
     Native,
 }
 
+/// Where a handle of a log gets its positions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sequencing {
+    /// From a counter in its own memory, while it holds the sequencer: the fastest for one who
+    /// appends. Others who do hand it on to each other.
+    #[default]
+    Held,
+    /// From the node that the sequencer's lock is at, which holds it for all who ask: a trip over
+    /// the network for each position, or for all that one handle wants at once. The best for many
+    /// who append. In a directory, and where some node runs no methods, it is as `Held`.
+    Asked,
+}
+
 /// How a handle of a log behaves. Handles of one log may differ in it.
 #[derive(Clone, Debug)]
 pub struct Opening {
@@ -100,6 +113,8 @@ pub struct Opening {
     pub holder: String,
     /// Which methods it calls.
     pub methods: Methods,
+    /// Where it gets its positions. Default: it holds the sequencer itself.
+    pub sequencing: Sequencing,
 }
 
 impl Default for Opening {
@@ -110,6 +125,7 @@ impl Default for Opening {
             fill_after: Duration::from_millis(200),
             holder: format!("process {}", std::process::id()),
             methods: Methods::default(),
+            sequencing: Sequencing::default(),
         }
     }
 }

@@ -17,6 +17,27 @@ pub struct Given {
     pub term: u64,
 }
 
+/// Positions that follow each other, and nobody else is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// The first.
+    pub first: Given,
+    /// How many there are.
+    pub count: u64,
+    /// The token of who gives them.
+    pub token: u64,
+}
+
+impl Run {
+    /// Takes the first of them; `None` when none is left.
+    pub fn take(&mut self) -> Option<Given> {
+        let given = self.first;
+        self.count = self.count.checked_sub(1)?;
+        self.first.position += 1;
+        Some(given)
+    }
+}
+
 /// Hands out the positions of a log.
 pub trait Sequencer: Send + Sync + fmt::Debug {
     /// The next position. Dropping the future, or not writing the position, leaves a hole.

@@ -96,7 +96,7 @@ const EDGES: [(&str, &[&str]); 30] = [
 ];
 
 /// What only a crate's tests may depend on besides: a client is tried against nodes.
-const TEST_EDGES: [(&str, &str); 11] = [
+const TEST_EDGES: [(&str, &str); 12] = [
     ("tyr-server", "tyr-client"),
     ("tyr-object", "tyr-server"),
     ("tyr-object", "tyr-net"),
@@ -106,6 +106,7 @@ const TEST_EDGES: [(&str, &str); 11] = [
     ("tyr-python", "tyr-testing"),
     ("tyr-log", "tyr-testing"),
     ("tyr-object", "tyr-testing"),
+    ("tyr-zlog", "tyr-server"),
     ("tyr-zlog", "tyr-testing"),
     ("tyr-cli", "tyr-testing"),
 ];

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use tyr::{MethodCall, Tyr};
 use tyr_net::access::ROOT;
-use tyr_object::{Hosting, describe_change};
+use tyr_object::{Hosting, SeatKind, describe_change};
 use tyr_server::{Answering, MethodHost, Server, ServerOptions};
+use tyr_zlog::SequencerKind;
 
 /// How long the transaction of a call may take: with the 10 s that a call may wait less than a
 /// client waits for its answer, so that it hears what became of it.
@@ -50,7 +51,8 @@ pub fn begin(server: &Server, options: &ServerOptions) {
         }
         connect.connect_blocking(listen.to_string())
     };
-    server.host_methods_by(Arc::new(Host(Hosting::on(connect))));
+    let kinds: Vec<Arc<dyn SeatKind>> = vec![Arc::new(SequencerKind::default())];
+    server.host_methods_by(Arc::new(Host(Hosting::seating(kinds, connect))));
 }
 
 /// Where the machine itself reaches what listens there.

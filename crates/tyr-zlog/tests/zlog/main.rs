@@ -8,5 +8,6 @@ mod holes;
 mod kills;
 mod model;
 mod place;
+mod seats;
 mod sharing;
 mod trimming;

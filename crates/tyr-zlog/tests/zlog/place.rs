@@ -7,13 +7,15 @@ use tokio::runtime::Builder;
 use tyr::Tyr;
 use tyr_zlog::{Entry, Log, Methods, Opening, Options, Policy};
 
-use tyr_testing::{Kind, Opened, stores};
+use tyr_testing::{Cluster, Kind, Opened, stores};
 
 /// A store, as two programs have it open, and the keyspace in it that is this test's.
 #[derive(Clone)]
 pub struct Place {
     pub stores: [Tyr; 2],
     pub keyspace: String,
+    /// The cluster that it is on, if it is.
+    pub cluster: Option<&'static Cluster>,
 }
 
 /// Runs the test on each kind of store.
@@ -27,7 +29,8 @@ pub fn on_each<F: Future<Output = ()>>(test: impl Fn(Place) -> F) {
 pub fn on<F: Future<Output = ()>>(kind: Kind, test: impl Fn(Place) -> F) {
     let opened = Opened::new(kind);
     let stores = [opened.tyr.clone(), opened.other()].map(|store| store.into_async());
-    let place = Place { stores, keyspace: opened.name("zlogs") };
+    let (keyspace, cluster) = (opened.name("zlogs"), opened.cluster());
+    let place = Place { stores, keyspace, cluster };
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
     runtime.block_on(test(place));
 }
