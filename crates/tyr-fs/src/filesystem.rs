@@ -1,6 +1,8 @@
 //! A file system, for async code: the same calls as for threads, each on a thread meant for
 //! waiting.
 
+use std::sync::Arc;
+
 use blocking::unblock;
 use tyr::{Bytes, Tyr};
 
@@ -10,10 +12,12 @@ use crate::error::Result;
 use crate::layout::name::Name;
 use crate::layout::record::Access;
 use crate::options::{NewFile, Options};
+use crate::plan::allocate::Allocation;
 use crate::plan::attributes::NewAttributes;
 use crate::plan::lookup::{Attributes, Seen};
 use crate::plan::node::Node;
 use crate::plan::rename::RenameMode;
+use crate::plan::rights::Credentials;
 use crate::plan::xattrs::XattrChange;
 
 /// A file system: see [`blocking::FileSystem`](crate::blocking::FileSystem), of which this is the
@@ -58,7 +62,11 @@ impl FileSystem {
         link(node: &Node, directory: &Node, name: &Name;) -> ();
         attributes(node: &Node;) -> Attributes;
         set_attributes(node: &Node; new: NewAttributes) -> ();
+        set_times_now(node: &Node;) -> ();
         truncate(node: &Node; size: u64) -> ();
+        allocate(node: &Node; allocation: Allocation, offset: u64, len: u64) -> ();
+        next_data(node: &Node; offset: u64) -> u64;
+        next_hole(node: &Node; offset: u64) -> u64;
         write(node: &Node; offset: u64, data: Bytes) -> ();
         append(node: &Node; data: Bytes) -> u64;
         read(node: &Node; offset: u64, len: u64) -> Bytes;
@@ -104,6 +112,12 @@ impl FileSystem {
         unblock(open).await.map(|inner| Self { inner })
     }
 
+    /// See [`blocking::FileSystem::acting_as`](crate::blocking::FileSystem::acting_as).
+    #[must_use]
+    pub fn acting_as(&self, user: Credentials) -> Self {
+        Self { inner: self.inner.acting_as(user) }
+    }
+
     /// The same for threads.
     pub fn as_blocking(&self) -> &crate::blocking::FileSystem {
         &self.inner
@@ -116,7 +130,7 @@ impl FileSystem {
     pub async fn open_file(&self, node: &Node) -> Result<OpenFile> {
         let (inner, node) = (self.inner.clone(), node.clone());
         let file = unblock(move || inner.open_file(&node)).await?;
-        Ok(OpenFile { files: self.clone(), file })
+        Ok(OpenFile { file: Arc::new(file) })
     }
 
     /// See [`blocking::FileSystem::rename`](crate::blocking::FileSystem::rename).
@@ -160,8 +174,7 @@ impl FileSystem {
 /// last name is taken, until it is closed or dropped.
 #[derive(Debug)]
 pub struct OpenFile {
-    files: FileSystem,
-    file: crate::blocking::OpenFile,
+    file: Arc<crate::blocking::OpenFile>,
 }
 
 impl OpenFile {
@@ -170,7 +183,8 @@ impl OpenFile {
     /// # Errors
     /// As there.
     pub async fn attributes(&self) -> Result<Attributes> {
-        self.files.attributes(self.file.node()).await
+        let file = self.file.clone();
+        unblock(move || file.attributes()).await
     }
 
     /// See [`FileSystem::read`].
@@ -178,7 +192,8 @@ impl OpenFile {
     /// # Errors
     /// As there.
     pub async fn read(&self, offset: u64, len: u64) -> Result<Bytes> {
-        self.files.read(self.file.node(), offset, len).await
+        let file = self.file.clone();
+        unblock(move || file.read(offset, len)).await
     }
 
     /// See [`FileSystem::write`].
@@ -186,7 +201,8 @@ impl OpenFile {
     /// # Errors
     /// As there.
     pub async fn write(&self, offset: u64, data: impl Into<Bytes>) -> Result<()> {
-        self.files.write(self.file.node(), offset, data.into()).await
+        let (file, data) = (self.file.clone(), data.into());
+        unblock(move || file.write(offset, data)).await
     }
 
     /// See [`FileSystem::append`].
@@ -194,7 +210,8 @@ impl OpenFile {
     /// # Errors
     /// As there.
     pub async fn append(&self, data: impl Into<Bytes>) -> Result<u64> {
-        self.files.append(self.file.node(), data.into()).await
+        let (file, data) = (self.file.clone(), data.into());
+        unblock(move || file.append(data)).await
     }
 
     /// See [`FileSystem::truncate`].
@@ -202,7 +219,8 @@ impl OpenFile {
     /// # Errors
     /// As there.
     pub async fn truncate(&self, size: u64) -> Result<()> {
-        self.files.truncate(self.file.node(), size).await
+        let file = self.file.clone();
+        unblock(move || file.truncate(size)).await
     }
 
     /// See [`blocking::OpenFile::close`](crate::blocking::OpenFile::close).
@@ -210,6 +228,10 @@ impl OpenFile {
     /// # Errors
     /// As there.
     pub async fn close(self) -> Result<()> {
-        unblock(move || self.file.close()).await
+        match Arc::into_inner(self.file) {
+            Some(file) => unblock(move || file.close()).await,
+            // A call that was given up still uses it: it is closed behind that.
+            None => Ok(()),
+        }
     }
 }

@@ -15,8 +15,9 @@
 //! it; a rename, of a directory of any size too, is there at once or not at all. Errors are the
 //! numbers of POSIX, with a text.
 //!
-//! This crate knows only the public API of `tyr`, as any other layer does. It checks no rights: who
-//! may write the keyspaces may do everything in the file system. A mount has the kernel check them.
+//! This crate knows only the public API of `tyr`, as any other layer does. Rights are checked for who
+//! asks for it ([`blocking::FileSystem::acting_as`]), and by the kernel in a mount: who may write the
+//! keyspaces may do everything in the file system.
 //!
 //! ```
 //! use tyr_fs::blocking::FileSystem;
@@ -54,13 +55,15 @@ pub use layout::record::{Access, Kind, Time, Times};
 pub use layout::superblock::{SEGMENT_BITS_DEFAULT, SEGMENT_BITS_MAX, SEGMENT_BITS_MIN};
 pub use layout::xattrs::{XATTR_NAME_LEN_MAX, XATTR_VALUE_LEN_MAX, XATTRS_LEN_MAX};
 #[cfg(all(feature = "mount", target_os = "linux"))]
-pub use mount::{Mount, mount};
-pub use options::{Clock, NewFile, Options};
+pub use mount::{Mount, MountOptions, mount};
+pub use options::{AccessTimes, Clock, NewFile, Options};
+pub use plan::allocate::Allocation;
 pub use plan::attributes::NewAttributes;
 pub use plan::content::SMALL_LEN_MAX;
 pub use plan::link::LINKS_MAX;
 pub use plan::lookup::{Attributes, Seen};
 pub use plan::node::Node;
 pub use plan::rename::RenameMode;
+pub use plan::rights::{Credentials, Permission};
 pub use plan::xattrs::XattrChange;
 pub use rustix::io::Errno;

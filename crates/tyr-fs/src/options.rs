@@ -75,6 +75,16 @@ impl NewFile {
     }
 }
 
+/// Whether it is noted when bytes of an open file are read: its atime.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AccessTimes {
+    /// When it was not read since it was changed, or for a day: `relatime`.
+    #[default]
+    Relative,
+    /// Never: `noatime`.
+    Never,
+}
+
 /// What a file system asks for the time.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Time + Send + Sync>);

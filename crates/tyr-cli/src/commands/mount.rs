@@ -7,6 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 use tyr_fs::blocking::FileSystem;
+#[cfg(target_os = "linux")]
+use tyr_fs::{AccessTimes, MountOptions};
 
 use crate::failure::Outcome;
 use crate::session::{Access, Session};
@@ -28,6 +30,12 @@ pub struct MountArguments {
     name: String,
     /// The directory that it appears at
     at: PathBuf,
+    /// Nothing can be changed there
+    #[arg(long = "read-only")]
+    is_read_only: bool,
+    /// Do not note when files are read
+    #[arg(long = "noatime")]
+    is_atime_kept: bool,
 }
 
 /// Mounts a file system until it is enough.
@@ -36,7 +44,13 @@ pub fn run(session: &mut Session, arguments: &MountArguments) -> Outcome {
     let files = FileSystem::open(&session.open(Access::Write)?, &arguments.name)?;
     let at = arguments.at.display().to_string();
     let failed = |what: &str, error| tyr::Error::io(format!("cannot {what} {at}"), error);
-    let mounted = tyr_fs::mount(&files, &arguments.at).map_err(|it| failed("mount at", it))?;
+    let access_times = match arguments.is_atime_kept {
+        true => AccessTimes::Never,
+        false => AccessTimes::Relative,
+    };
+    let options = MountOptions { is_read_only: arguments.is_read_only, access_times };
+    let mounted = tyr_fs::mount(&files, &arguments.at, &options);
+    let mounted = mounted.map_err(|it| failed("mount at", it))?;
     session.interrupt.expect();
     let fields = json!({ "file_system": arguments.name, "mounted_at": at });
     session.output.record(&fields, &format!("{} is mounted at {at}", arguments.name))?;

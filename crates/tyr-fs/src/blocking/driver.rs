@@ -244,6 +244,9 @@ impl Shared {
             Change::Truncate(blob, len) => {
                 transaction.truncate(self.keyspace(blob.space), &blob.key, len).map(drop)
             }
+            Change::Clear(blob, offset, len) => {
+                transaction.clear(self.keyspace(blob.space), &blob.key, offset, len).map(drop)
+            }
             Change::Delete(blob) => {
                 transaction.delete(self.keyspace(blob.space), &blob.key).map(drop)
             }

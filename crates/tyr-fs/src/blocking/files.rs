@@ -13,6 +13,7 @@ use crate::plan::content::{Locate, Located, Truncate, Write, Written, check_regu
 use crate::plan::known::named;
 use crate::plan::lookup::{Attributes, Inspect};
 use crate::plan::node::Node;
+use crate::plan::rights::Permission;
 use crate::plan::segments::{Piece, pieces};
 use crate::plan::xattrs::{GetXattrs, SetXattr, XattrChange, no_attribute};
 
@@ -29,12 +30,26 @@ impl FileSystem {
         self.run(&Inspect { node: node.clone() })
     }
 
-    /// Changes rights, owner, group or times.
+    /// Changes rights, owner, group or times. Who acts as a user has set-user and set-group taken
+    /// away with the owner.
     ///
     /// # Errors
-    /// `ESTALE`.
+    /// `ESTALE`; `EPERM`, `EACCES`.
     pub fn set_attributes(&self, node: &Node, new: NewAttributes) -> Result<()> {
+        let new = self.may_set(node, new, false)?;
         self.run(&SetAttributes { node: node.clone(), new, now: self.now() })
+    }
+
+    /// atime and mtime become now, as for `utimensat` without times: who may write a file may do
+    /// this, too.
+    ///
+    /// # Errors
+    /// `ESTALE`; `EACCES`.
+    pub fn set_times_now(&self, node: &Node) -> Result<()> {
+        let now = self.now();
+        let new = NewAttributes { atime: Some(now), mtime: Some(now), ..NewAttributes::default() };
+        let new = self.may_set(node, new, true)?;
+        self.run(&SetAttributes { node: node.clone(), new, now })
     }
 
     /// Cuts a file, or extends it with zeros. It is one transaction up to 64 segments (64 GiB) that
@@ -43,9 +58,16 @@ impl FileSystem {
     /// # Errors
     /// `EISDIR`, `EINVAL` for what has no bytes; `EFBIG`.
     pub fn truncate(&self, node: &Node, size: u64) -> Result<()> {
-        let segment_bits = self.shared.superblock.segment_bits;
-        let now = self.now();
-        while !self.run(&Truncate { node: node.clone(), size, segment_bits, now })? {}
+        self.may(node, Permission::Write)?;
+        self.truncate_open(node, size)
+    }
+
+    /// The same of a file that was opened to be written.
+    pub(super) fn truncate_open(&self, node: &Node, size: u64) -> Result<()> {
+        let (segment_bits, now) = (self.shared.superblock.segment_bits, self.now());
+        let (node, is_privileged) = (node.clone(), self.is_privileged());
+        let truncate = Truncate { node, size, segment_bits, is_privileged, now };
+        while !self.run(&truncate)? {}
         Ok(())
     }
 
@@ -54,7 +76,8 @@ impl FileSystem {
     /// # Errors
     /// `EISDIR`, `EINVAL` for what has no bytes; `EFBIG`; `ENOSPC`, `EDQUOT`.
     pub fn write(&self, node: &Node, offset: u64, data: impl Into<Bytes>) -> Result<()> {
-        self.write_at(node, Some(offset), data.into()).map(drop)
+        self.may(node, Permission::Write)?;
+        self.write_open(node, Some(offset), data.into()).map(drop)
     }
 
     /// Appends bytes, in one transaction; answers where. Whoever else appends at the same time,
@@ -63,13 +86,20 @@ impl FileSystem {
     /// # Errors
     /// As [`FileSystem::write`].
     pub fn append(&self, node: &Node, data: impl Into<Bytes>) -> Result<u64> {
-        self.write_at(node, None, data.into())
+        self.may(node, Permission::Write)?;
+        self.write_open(node, None, data.into())
     }
 
-    fn write_at(&self, node: &Node, offset: Option<u64>, data: Bytes) -> Result<u64> {
-        let segment_bits = self.shared.superblock.segment_bits;
-        let now = self.now();
-        let write = Write { node: node.clone(), offset, data, segment_bits, now };
+    /// Writes to a file that was opened to be written; answers where.
+    pub(super) fn write_open(
+        &self,
+        node: &Node,
+        offset: Option<u64>,
+        data: Bytes,
+    ) -> Result<u64> {
+        let (segment_bits, now) = (self.shared.superblock.segment_bits, self.now());
+        let (node, is_privileged) = (node.clone(), self.is_privileged());
+        let write = Write { node, offset, data, segment_bits, is_privileged, now };
         let done = self.run_telling(&write)?;
         match (done.answer, done.appended_at) {
             (Written::At(offset), _) => Ok(offset),
@@ -86,6 +116,12 @@ impl FileSystem {
     /// # Errors
     /// `EISDIR`, `EINVAL` for what has no bytes.
     pub fn read(&self, node: &Node, offset: u64, len: u64) -> Result<Bytes> {
+        self.may(node, Permission::Read)?;
+        self.read_open(node, offset, len)
+    }
+
+    /// Reads a file that was opened to be read.
+    pub(super) fn read_open(&self, node: &Node, offset: u64, len: u64) -> Result<Bytes> {
         check_regular(node)?;
         self.read_content(node, offset, len.min(READ_LEN_MAX))
     }
@@ -164,6 +200,7 @@ impl FileSystem {
     /// # Errors
     /// `ENODATA` where there is none of this name.
     pub fn xattr(&self, node: &Node, name: &[u8]) -> Result<Vec<u8>> {
+        self.may_read_xattr(node, name)?;
         let mut xattrs = self.run(&GetXattrs { node: node.clone() })?;
         xattrs.0.remove(name).ok_or_else(|| no_attribute(name))
     }
@@ -183,6 +220,7 @@ impl FileSystem {
     /// # Errors
     /// `EEXIST`, `ENODATA` as the change has it; `ERANGE`, `E2BIG`, `ENOSPC` beyond the bounds.
     pub fn set_xattr(&self, node: &Node, name: &[u8], change: XattrChange) -> Result<()> {
+        self.may_set_xattr(node, name)?;
         let (node, name, now) = (node.clone(), name.to_vec(), self.now());
         self.run(&SetXattr { node, name, change, now })
     }

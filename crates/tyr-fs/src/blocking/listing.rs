@@ -14,6 +14,7 @@ use crate::layout::record::{Entry, Kind, RECORD_LEN};
 use crate::plan::known::named;
 use crate::plan::lookup::Attributes;
 use crate::plan::node::Node;
+use crate::plan::rights::Permission;
 
 /// A name of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +46,7 @@ impl FileSystem {
     /// `ENOTDIR`; `ENOENT` when it is gone.
     pub fn list_directory(&self, directory: &Node, cookie: u64, limit: usize) -> Result<Page> {
         let number = directory.require_directory()?;
+        self.may(directory, Permission::Read)?;
         let limit = limit.clamp(1, tyr::limits::SCAN_LIMIT_MAX - 1);
         let scan = Scan::new()
             .prefix(key::entries(number))

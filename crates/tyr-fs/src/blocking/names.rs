@@ -14,6 +14,7 @@ use crate::plan::lookup::{Lookup, Seen};
 use crate::plan::node::Node;
 use crate::plan::remove::{End, Remove, Removed};
 use crate::plan::rename::{Rename, RenameMode};
+use crate::plan::rights::Permission;
 
 /// Bytes of a symlink's target.
 const TARGET_LEN_MAX: usize = 4_095;
@@ -32,7 +33,9 @@ impl FileSystem {
     /// # Errors
     /// `ENOENT`, `ENOTDIR`.
     pub fn lookup(&self, directory: &Node, name: &Name) -> Result<Seen> {
-        self.run(&Lookup { place: place(directory, name)? })
+        let place = place(directory, name)?;
+        self.may(directory, Permission::Execute)?;
+        self.run(&Lookup { place })
     }
 
     /// Makes a file of any kind but directory and symlink.
@@ -63,7 +66,7 @@ impl FileSystem {
             let text = format!("{} bytes are no small file: write them", content.len());
             return Err(Error::new(Errno::FBIG, text));
         }
-        self.make(place(directory, name)?, kind, access, (device, content))
+        self.make(directory, name, (kind, access), (device, content))
     }
 
     /// Makes an empty directory.
@@ -71,7 +74,7 @@ impl FileSystem {
     /// # Errors
     /// `EEXIST`, `ENOENT`, `ENOTDIR`.
     pub fn make_directory(&self, directory: &Node, name: &Name, access: Access) -> Result<Seen> {
-        self.make(place(directory, name)?, Kind::Directory, access, (0, Vec::new()))
+        self.make(directory, name, (Kind::Directory, access), (0, Vec::new()))
     }
 
     /// Makes a symlink to a path of 1 to 4,095 bytes.
@@ -94,16 +97,18 @@ impl FileSystem {
             }
         }
         let access = Access { mode: 0o777, ..access };
-        self.make(place(directory, name)?, Kind::Symlink, access, (0, target.to_vec()))
+        self.make(directory, name, (Kind::Symlink, access), (0, target.to_vec()))
     }
 
     fn make(
         &self,
-        place: Place,
-        kind: Kind,
-        access: Access,
+        directory: &Node,
+        name: &Name,
+        (kind, access): (Kind, Access),
         (device, content): (u32, Vec<u8>),
     ) -> Result<Seen> {
+        let place = place(directory, name)?;
+        let access = self.may_make(directory, kind, access)?;
         let access = Access { mode: access.mode & crate::layout::record::MODE_MASK, ..access };
         let (number, now) = (self.new_number()?, self.now());
         self.run(&Create { place, kind, access, device, content, number, now })
@@ -115,7 +120,7 @@ impl FileSystem {
     /// # Errors
     /// `ENOENT`, `ENOTDIR`; `EISDIR`.
     pub fn remove_file(&self, directory: &Node, name: &Name) -> Result<()> {
-        self.remove(place(directory, name)?, false)
+        self.remove(directory, name, false)
     }
 
     /// Removes an empty directory.
@@ -123,10 +128,12 @@ impl FileSystem {
     /// # Errors
     /// `ENOENT`, `ENOTEMPTY`; `ENOTDIR` for a file, too.
     pub fn remove_directory(&self, directory: &Node, name: &Name) -> Result<()> {
-        self.remove(place(directory, name)?, true)
+        self.remove(directory, name, true)
     }
 
-    fn remove(&self, place: Place, is_directory: bool) -> Result<()> {
+    fn remove(&self, directory: &Node, name: &Name, is_directory: bool) -> Result<()> {
+        let place = place(directory, name)?;
+        self.may_take(directory, name)?;
         let End { session, segment_bits, now } = self.end();
         let removed = self.run(&Remove { place, is_directory, session, segment_bits, now })?;
         self.finish_removal(removed)
@@ -139,6 +146,7 @@ impl FileSystem {
     pub fn link(&self, node: &Node, directory: &Node, name: &Name) -> Result<()> {
         let End { segment_bits, now, .. } = self.end();
         let place = place(directory, name)?;
+        self.may_enter(directory)?;
         self.run(&Link { node: node.clone(), place, segment_bits, now })
     }
 
@@ -153,7 +161,9 @@ impl FileSystem {
         (to, new_name): (&Node, &Name),
         mode: RenameMode,
     ) -> Result<()> {
-        let (from, to) = (place(from, name)?, place(to, new_name)?);
+        let places = (place(from, name)?, place(to, new_name)?);
+        self.may_rename((from, name), (to, new_name))?;
+        let (from, to) = places;
         let removed = self.run(&Rename { from, to, mode, end: self.end() })?;
         self.finish_removal(removed)
     }

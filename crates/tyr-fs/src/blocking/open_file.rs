@@ -1,30 +1,85 @@
 //! A file that is open: it stays usable when its last name is taken, until it is closed.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use parking_lot::Mutex;
+use rustix::io::Errno;
 use tyr::Bytes;
 
 use super::store::FileSystem;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::options::AccessTimes;
+use crate::plan::allocate::Allocation;
+use crate::plan::attributes::{NoteRead, is_read_due};
 use crate::plan::lookup::Attributes;
 use crate::plan::node::Node;
+use crate::plan::rights::Permission;
+
+/// What a file is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenFor {
+    /// Its bytes are read.
+    Reading,
+    /// They are changed.
+    Writing,
+    /// Both.
+    ReadingAndWriting,
+}
+
+impl OpenFor {
+    fn needs(self, permission: Permission) -> bool {
+        match self {
+            Self::Reading => permission == Permission::Read,
+            Self::Writing => permission == Permission::Write,
+            Self::ReadingAndWriting => permission != Permission::Execute,
+        }
+    }
+}
 
 /// An open file. Dropping it closes it.
 #[derive(Debug)]
 pub struct OpenFile {
     files: FileSystem,
     node: Node,
+    open_for: OpenFor,
     is_open: Mutex<bool>,
+    /// Whether the next read is noted, if it has to be.
+    is_read_noted: AtomicBool,
 }
 
 impl FileSystem {
-    /// Opens a file.
+    /// Opens a file to be read and written.
     ///
     /// # Errors
-    /// `ESTALE` when it is gone.
+    /// `ESTALE` when it is gone; `EACCES`.
     pub fn open_file(&self, node: &Node) -> Result<OpenFile> {
+        self.open_file_for(node, OpenFor::ReadingAndWriting)
+    }
+
+    /// Opens a file. Rights are checked now, and not any more when it is used.
+    ///
+    /// # Errors
+    /// `ESTALE` when it is gone; `EACCES`.
+    pub fn open_file_for(&self, node: &Node, open_for: OpenFor) -> Result<OpenFile> {
         self.shared.opens.open(node.number);
-        let file = OpenFile { files: self.clone(), node: node.clone(), is_open: Mutex::new(true) };
-        file.attributes()?;
+        let file = OpenFile {
+            files: self.clone(),
+            node: node.clone(),
+            open_for,
+            is_open: Mutex::new(true),
+            is_read_noted: AtomicBool::new(false),
+        };
+        let attributes = file.attributes()?;
+        if let Some(user) = &self.user {
+            for permission in [Permission::Read, Permission::Write] {
+                if open_for.needs(permission) {
+                    user.check(&attributes, permission)?;
+                }
+            }
+        }
+        let is_due = is_read_due(&attributes.times, self.now());
+        let is_noted = is_due && self.access_times == AccessTimes::Relative;
+        file.is_read_noted.store(is_noted, Ordering::Relaxed);
         Ok(file)
     }
 }
@@ -35,6 +90,24 @@ impl OpenFile {
         &self.node
     }
 
+    fn require(&self, permission: Permission) -> Result<()> {
+        match self.open_for.needs(permission) {
+            true => Ok(()),
+            false => {
+                let text = format!("the file was opened for {:?}", self.open_for);
+                Err(Error::new(Errno::BADF, text))
+            }
+        }
+    }
+
+    /// It is changed here, so the next read is one since then.
+    fn change(&self) -> Result<()> {
+        self.require(Permission::Write)?;
+        let is_noted = self.files.access_times == AccessTimes::Relative;
+        self.is_read_noted.store(is_noted, Ordering::Relaxed);
+        Ok(())
+    }
+
     /// See [`FileSystem::attributes`].
     ///
     /// # Errors
@@ -43,36 +116,57 @@ impl OpenFile {
         self.files.attributes(&self.node)
     }
 
-    /// See [`FileSystem::read`].
+    /// See [`FileSystem::read`]. The first read since the file was opened, or changed here, is noted
+    /// in its atime, where that is not of after its last change and of today.
     ///
     /// # Errors
-    /// As there.
+    /// As there; `EBADF` where it was opened to be written only.
     pub fn read(&self, offset: u64, len: u64) -> Result<Bytes> {
-        self.files.read(&self.node, offset, len)
+        self.require(Permission::Read)?;
+        let bytes = self.files.read_open(&self.node, offset, len)?;
+        if self.is_read_noted.swap(false, Ordering::Relaxed) {
+            let note = NoteRead { node: self.node.clone(), now: self.files.now() };
+            if let Err(error) = self.files.run(&note) {
+                tracing::debug!(%error, "a file was read, and that could not be noted");
+            }
+        }
+        Ok(bytes)
     }
 
     /// See [`FileSystem::write`].
     ///
     /// # Errors
-    /// As there.
+    /// As there; `EBADF` where it was opened to be read only.
     pub fn write(&self, offset: u64, data: impl Into<Bytes>) -> Result<()> {
-        self.files.write(&self.node, offset, data)
+        self.change()?;
+        self.files.write_open(&self.node, Some(offset), data.into()).map(drop)
     }
 
     /// See [`FileSystem::append`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`OpenFile::write`].
     pub fn append(&self, data: impl Into<Bytes>) -> Result<u64> {
-        self.files.append(&self.node, data)
+        self.change()?;
+        self.files.write_open(&self.node, None, data.into())
     }
 
     /// See [`FileSystem::truncate`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`OpenFile::write`]; `EINVAL` where it was opened to be read only, as `ftruncate` has it.
     pub fn truncate(&self, size: u64) -> Result<()> {
-        self.files.truncate(&self.node, size)
+        self.change().map_err(|error| Error::new(Errno::INVAL, error.text()))?;
+        self.files.truncate_open(&self.node, size)
+    }
+
+    /// See [`FileSystem::allocate`].
+    ///
+    /// # Errors
+    /// As there; `EBADF` where it was opened to be read only.
+    pub fn allocate(&self, allocation: Allocation, offset: u64, len: u64) -> Result<()> {
+        self.change()?;
+        self.files.allocate_open(&self.node, allocation, offset, len)
     }
 
     /// Closes it. A file without a name goes with that.

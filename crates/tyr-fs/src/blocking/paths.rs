@@ -13,6 +13,7 @@ use crate::options::NewFile;
 use crate::plan::lookup::{Attributes, Seen};
 use crate::plan::node::Node;
 use crate::plan::rename::RenameMode;
+use crate::plan::rights::Permission;
 
 /// Bytes of a path.
 const PATH_LEN_MAX: usize = 4_096;
@@ -60,6 +61,7 @@ impl FileSystem {
         let (mut at, mut symlinks) = (Node::ROOT, 0);
         while let Some(part) = rest.pop_front() {
             if part == b".." {
+                self.may(&at, Permission::Execute)?;
                 at = self.parent(&at)?;
                 continue;
             }

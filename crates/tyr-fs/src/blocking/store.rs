@@ -14,7 +14,8 @@ use crate::layout::header::{DirectoryPlace, Header};
 use crate::layout::key::{Blob, NUMBER_MIN, ROOT};
 use crate::layout::record::{Kind, Record, Time};
 use crate::layout::superblock::Superblock;
-use crate::options::{Clock, Options};
+use crate::options::{AccessTimes, Clock, Options};
+use crate::plan::rights::Credentials;
 
 /// How many numbers a program takes at a time.
 const NUMBERS_TAKEN: u64 = 65_536;
@@ -25,10 +26,14 @@ const META_CHUNK_SIZE: u64 = 64 << 20;
 /// Chunks of the keyspace of content.
 const DATA_CHUNK_SIZE: u64 = 4 << 20;
 
-/// A file system, opened. Cheap to clone; clones share everything.
+/// A file system, opened. Cheap to clone; clones share everything, but each may be of a user of its
+/// own ([`FileSystem::acting_as`]).
 #[derive(Clone, Debug)]
 pub struct FileSystem {
     pub(super) shared: Arc<Shared>,
+    /// Whose rights are checked, if anybody's.
+    pub(super) user: Option<Arc<Credentials>>,
+    pub(super) access_times: AccessTimes,
 }
 
 #[derive(Debug)]
@@ -121,7 +126,8 @@ impl FileSystem {
             lock: Mutex::new(Some(lock)),
             numbers: Mutex::new((0, 0)),
         };
-        let opened = Self { shared: Arc::new(shared) };
+        let (shared, user) = (Arc::new(shared), None);
+        let opened = Self { shared, user, access_times: AccessTimes::default() };
         opened.end_sessions()?;
         Ok(opened)
     }
@@ -150,6 +156,12 @@ impl FileSystem {
     /// The store that it is in.
     pub fn store(&self) -> &Tyr {
         &self.shared.tyr
+    }
+
+    /// The same file system, when reading from open files is noted otherwise.
+    #[must_use]
+    pub fn with_access_times(&self, access_times: AccessTimes) -> Self {
+        Self { access_times, ..self.clone() }
     }
 
     /// Everything that was done is on disk when it returns, also where the keyspaces are

@@ -5,11 +5,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{FileAttr, FileType, INodeNo, RenameFlags, ReplyEmpty, ReplyXattr};
+use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
 use crate::layout::name::Name;
 use crate::layout::record::{Kind, Time};
+use crate::plan::allocate::Allocation;
 use crate::plan::lookup::Attributes;
 use crate::plan::rename::RenameMode;
 
@@ -106,6 +108,28 @@ pub fn xattr_answer(reply: ReplyXattr, size: u32, result: Result<Vec<u8>>) {
         Ok(value) if value.len() > size as usize => reply.error(fuser::Errno::ERANGE),
         Ok(value) => reply.data(&value),
     }
+}
+
+/// What `fallocate` makes of a range; `None` for what changes nothing that is seen.
+pub fn allocation(mode: i32) -> Result<Option<Allocation>> {
+    let flags = FallocateFlags::from_bits_retain(mode.cast_unsigned());
+    let is_kept = flags.contains(FallocateFlags::KEEP_SIZE);
+    match flags.difference(FallocateFlags::KEEP_SIZE) {
+        rest if rest.is_empty() => Ok((!is_kept).then_some(Allocation::Extend)),
+        FallocateFlags::PUNCH_HOLE if is_kept => Ok(Some(Allocation::Punch)),
+        FallocateFlags::ZERO_RANGE if is_kept => Ok(Some(Allocation::Punch)),
+        FallocateFlags::ZERO_RANGE => Ok(Some(Allocation::Zero)),
+        _ => {
+            let text = format!("fallocate with {flags:?} is not done here");
+            Err(Error::new(Errno::OPNOTSUPP, text))
+        }
+    }
+}
+
+/// A place in a file that the kernel says.
+pub fn offset_of(offset: i64) -> Result<u64> {
+    u64::try_from(offset)
+        .map_err(|_| Error::new(Errno::NXIO, format!("there is nothing at {offset}")))
 }
 
 /// What a rename does with what has the new name.

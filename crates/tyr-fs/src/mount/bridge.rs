@@ -1,196 +1,41 @@
 //! The kernel's requests as calls of a file system.
-//!
-//! The kernel knows files by number. Those that it knows are kept, until it forgets them, as they
-//! were seen when it looked them up; they are found wherever they have gone since.
 
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use fuser::{
-    BsdFileFlags, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
-    InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
-    ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr,
-    Request, TimeOrNow, WriteFlags,
+    BsdFileFlags, FileHandle, Filesystem, INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags,
+    RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
+    ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
-use parking_lot::Mutex;
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::answers::{
-    done, errno, file_attr, file_type, kind_of, name_of, rename_mode, time_of, xattr_answer,
+    allocation, done, errno, file_attr, kind_of, name_of, offset_of, rename_mode, time_of,
+    xattr_answer,
 };
-use crate::blocking::{FileSystem, OpenFile};
-use crate::error::{Error, Result};
+use super::state::{Bridge, GENERATION, LIFETIME};
+use crate::error::Error;
 use crate::layout::name::NAME_LEN_MAX;
 use crate::layout::record::{Access, Kind};
-use crate::options::NewFile;
 use crate::plan::attributes::NewAttributes;
-use crate::plan::lookup::{Attributes, Seen};
+use crate::plan::lookup::Seen;
 use crate::plan::node::Node;
 use crate::plan::xattrs::XattrChange;
 
 /// Bytes of a write, and of a transaction.
 const WRITE_LEN_MAX: u32 = 1 << 20;
 
-/// Names that are read from a directory at a time.
-const PAGE_LEN: usize = 256;
-
-/// How long the kernel may go by what it was told.
-const LIFETIME: Duration = Duration::ZERO;
-
-/// Numbers are never used twice.
-const GENERATION: Generation = Generation(0);
-
 /// `setxattr` of what must not, or must, be there.
 const XATTR_CREATE: i32 = 1;
 const XATTR_REPLACE: i32 = 2;
 
-/// Places in a listing of what every directory has.
-const COOKIE_SELF: u64 = 1;
-const COOKIE_PARENT: u64 = 2;
-
-/// A file that the kernel knows, and how often it was told of it.
-struct Known {
-    node: Node,
-    count: u64,
-}
-
-/// An open file.
-struct Handle {
-    file: OpenFile,
-    is_append: bool,
-}
-
-/// A file system for the kernel.
-pub struct Bridge {
-    files: FileSystem,
-    known: Mutex<HashMap<u64, Known>>,
-    handles: Mutex<HashMap<u64, Arc<Handle>>>,
-    next_handle: AtomicU64,
-}
-
-impl Bridge {
-    pub fn new(files: FileSystem) -> Self {
-        let root = Known { node: Node::ROOT, count: 1 };
-        Self {
-            files,
-            known: Mutex::new(HashMap::from([(Node::ROOT.number, root)])),
-            handles: Mutex::default(),
-            next_handle: AtomicU64::new(1),
-        }
-    }
-
-    fn node(&self, number: INodeNo) -> Result<Node> {
-        let known = self.known.lock();
-        known.get(&number.0).map(|known| known.node.clone()).ok_or_else(|| {
-            Error::new(Errno::STALE, format!("the kernel was told of no file {}", number.0))
-        })
-    }
-
-    /// The kernel is told of a file.
-    fn tell(&self, seen: &Seen) -> FileAttr {
-        let mut known = self.known.lock();
-        let node = seen.node.clone();
-        let known = known.entry(node.number).or_insert_with(|| Known { node, count: 0 });
-        known.node = seen.node.clone();
-        known.count += 1;
-        file_attr(&seen.attributes)
-    }
-
-    fn entry(&self, reply: ReplyEntry, result: Result<Seen>) {
-        match result {
-            Ok(seen) => reply.entry(&LIFETIME, &self.tell(&seen), GENERATION),
-            Err(error) => reply.error(errno(&error)),
-        }
-    }
-
-    fn handle(&self, handle: FileHandle) -> Result<Arc<Handle>> {
-        let handles = self.handles.lock();
-        handles
-            .get(&handle.0)
-            .cloned()
-            .ok_or_else(|| Error::new(Errno::BADF, format!("there is no open file {}", handle.0)))
-    }
-
-    /// Opens a file; what is appended to is not cached, so that the kernel does not say where.
-    fn open_node(&self, node: &Node, flags: i32) -> Result<(FileHandle, FopenFlags)> {
-        let flags = OFlags::from_bits_retain(flags.cast_unsigned());
-        let is_append = flags.contains(OFlags::APPEND);
-        let file = self.files.open_file(node)?;
-        let number = self.next_handle.fetch_add(1, Ordering::Relaxed);
-        self.handles.lock().insert(number, Arc::new(Handle { file, is_append }));
-        let flags = match is_append {
-            true => FopenFlags::FOPEN_DIRECT_IO,
-            false => FopenFlags::empty(),
-        };
-        Ok((FileHandle(number), flags))
-    }
-
-    fn make(
-        &self,
-        request: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        (kind, mode, device): (Kind, u32, u32),
-    ) -> Result<Seen> {
-        let (directory, name) = (self.node(parent)?, name_of(name)?);
-        let access = Access { mode: mode & 0o7777, owner: request.uid(), group: request.gid() };
-        match kind {
-            Kind::Directory => self.files.make_directory(&directory, &name, access),
-            _ => self.files.make_file(&directory, &name, NewFile { kind, access, device }),
-        }
-    }
-
-    /// Fills a page of a listing.
-    fn list(&self, number: INodeNo, offset: u64, reply: &mut ReplyDirectory) -> Result<()> {
-        let directory = self.node(number)?;
-        if offset < COOKIE_SELF && reply.add(number, COOKIE_SELF, FileType::Directory, ".") {
-            return Ok(());
-        }
-        if offset < COOKIE_PARENT {
-            let parent = INodeNo(self.files.parent(&directory)?.number);
-            if reply.add(parent, COOKIE_PARENT, FileType::Directory, "..") {
-                return Ok(());
-            }
-        }
-        let mut cookie = if offset <= COOKIE_PARENT { 0 } else { offset };
-        loop {
-            let page = self.files.list_directory(&directory, cookie, PAGE_LEN)?;
-            for entry in &page.entries {
-                cookie = entry.cookie;
-                let (number, kind) = (INodeNo(entry.node.number), file_type(entry.node.kind));
-                let name = OsStr::from_bytes(entry.name.as_bytes());
-                if reply.add(number, cookie, kind, name) {
-                    return Ok(());
-                }
-            }
-            if page.is_end {
-                return Ok(());
-            }
-        }
-    }
-
-    fn set(&self, number: INodeNo, new: NewAttributes, size: Option<u64>) -> Result<Attributes> {
-        let node = self.node(number)?;
-        if let Some(size) = size {
-            self.files.truncate(&node, size)?;
-        }
-        if new != NewAttributes::default() {
-            self.files.set_attributes(&node, new)?;
-        }
-        self.files.attributes(&node)
-    }
-
-    fn space(&self) -> Result<tyr::DiskSpace> {
-        Ok(self.files.store().usage()?.disk())
-    }
-}
+/// `lseek` to what is, and is not, in a hole.
+const SEEK_DATA: i32 = 3;
+const SEEK_HOLE: i32 = 4;
 
 impl Filesystem for Bridge {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
@@ -206,12 +51,7 @@ impl Filesystem for Bridge {
     }
 
     fn forget(&self, _: &Request, number: INodeNo, count: u64) {
-        let mut known = self.known.lock();
-        let Some(file) = known.get_mut(&number.0) else { return };
-        file.count = file.count.saturating_sub(count);
-        if file.count == 0 && number.0 != Node::ROOT.number {
-            known.remove(&number.0);
-        }
+        self.forget_node(number, count);
     }
 
     fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
@@ -239,9 +79,10 @@ impl Filesystem for Bridge {
         _: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
+        let now = self.files.clock_now();
         let time = |time: TimeOrNow| match time {
             TimeOrNow::SpecificTime(time) => time_of(time),
-            TimeOrNow::Now => self.files.clock_now(),
+            TimeOrNow::Now => now,
         };
         let (atime, mtime) = (atime.map(time), mtime.map(time));
         let new = NewAttributes { mode, owner, group, atime, mtime };
@@ -421,8 +262,7 @@ impl Filesystem for Bridge {
         _: bool,
         reply: ReplyEmpty,
     ) {
-        // It is closed when the last request that uses it is over.
-        drop(self.handles.lock().remove(&handle.0));
+        self.close_handle(handle);
         reply.ok();
     }
 
@@ -496,5 +336,49 @@ impl Filesystem for Bridge {
         let node = self.node(number);
         let name = name.as_bytes();
         done(reply, node.and_then(|it| self.files.set_xattr(&it, name, XattrChange::Remove)));
+    }
+
+    fn fallocate(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        len: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let done_so = allocation(mode).and_then(|allocation| {
+            let handle = self.handle(handle)?;
+            match allocation {
+                Some(allocation) => handle.file.allocate(allocation, offset, len),
+                // Space behind the end that nobody sees: none is reserved.
+                None => Ok(()),
+            }
+        });
+        done(reply, done_so);
+    }
+
+    fn lseek(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        _: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        let found = (|| {
+            let (node, offset) = (self.node(number)?, offset_of(offset)?);
+            match whence {
+                SEEK_DATA => self.files.next_data(&node, offset),
+                SEEK_HOLE => self.files.next_hole(&node, offset),
+                _ => Err(Error::new(Errno::INVAL, format!("lseek {whence} is the kernel's"))),
+            }
+        })();
+        match found {
+            Ok(at) => reply.offset(at.cast_signed()),
+            Err(error) => reply.error(errno(&error)),
+        }
     }
 }

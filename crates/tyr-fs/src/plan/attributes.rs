@@ -6,7 +6,9 @@ use super::node::{Home, Node};
 use super::{Operation, Plan, Stop};
 use crate::layout::header::PLACE_AT;
 use crate::layout::key::Blob;
-use crate::layout::record::{ATIME_AT, GROUP_AT, MODE_AT, MODE_MASK, MTIME_AT, OWNER_AT, Time};
+use crate::layout::record::{
+    ATIME_AT, GROUP_AT, MODE_AT, MODE_MASK, MTIME_AT, OWNER_AT, Time, Times,
+};
 
 /// What is to be changed of a file; `None` stays as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,6 +70,39 @@ impl Operation for SetAttributes {
             }
         }
         draft.touch(&blob, self.now);
+        Ok(draft)
+    }
+}
+
+/// Bytes of a file were read: its atime is now, where it has to be.
+#[derive(Clone, Debug)]
+pub struct NoteRead {
+    /// The file.
+    pub node: Node,
+    /// Now.
+    pub now: Time,
+}
+
+/// How long an atime stays as it is although a file is read: a day, in nanoseconds.
+const ATIME_AGE_MAX: i64 = 24 * 60 * 60 * 1_000_000_000;
+
+/// Whether a file that has these times is to be noted as read: not since it was changed, or not for
+/// a day.
+pub fn is_read_due(times: &Times, now: Time) -> bool {
+    let Times { mtime, ctime, atime, .. } = *times;
+    atime <= mtime || atime <= ctime || now.0.saturating_sub(atime.0) >= ATIME_AGE_MAX
+}
+
+impl Operation for NoteRead {
+    type Answer = ();
+
+    fn plan(&self, known: &Known) -> Plan<Draft<()>> {
+        let home = known.home(&self.node, 0)?;
+        let mut draft = Draft::new();
+        if is_read_due(&home.record().times, self.now) {
+            home.require(&mut draft);
+            draft.write(&home.blob(), ATIME_AT, self.now.0.to_le_bytes());
+        }
         Ok(draft)
     }
 }

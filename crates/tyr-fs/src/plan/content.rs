@@ -7,12 +7,13 @@ use super::draft::{Change, Condition, Draft};
 use super::known::Known;
 use super::link::promote;
 use super::node::{Home, Node};
+use super::rights::without_privileges;
 use super::segments::Segments;
 use super::{Operation, Plan};
 use crate::error::Error;
 use crate::layout::forward::Place;
 use crate::layout::key::Blob;
-use crate::layout::record::{Kind, RECORD_LEN, Record, Time};
+use crate::layout::record::{Kind, MODE_AT, RECORD_LEN, Record, Time};
 
 /// Bytes of a file that lies in its entry; more make it move.
 pub const SMALL_LEN_MAX: u64 = 64 << 10;
@@ -80,6 +81,8 @@ pub struct Write {
     pub data: Bytes,
     /// How long segments are.
     pub segment_bits: u8,
+    /// Whether who writes may leave set-user and set-group as they are.
+    pub is_privileged: bool,
     /// Now.
     pub now: Time,
 }
@@ -113,10 +116,14 @@ impl Operation for Write {
                 if end <= SMALL_LEN_MAX {
                     home.require(&mut draft);
                     let written = self.small(&mut draft, &home.blob());
+                    strip_privileges(&mut draft, &home, self.is_privileged);
                     return Ok(draft.answering(written));
                 }
-                let (record, mut segments) =
+                let (mut record, mut segments) =
                     leave(known, &mut draft, &self.node, place, (self.segment_bits, u64::MAX))?;
+                if !self.is_privileged {
+                    record.access.mode = without_privileges(record.access.mode);
+                }
                 segments.write(known, &mut draft, offset, &self.data)?;
                 arrive(&mut draft, record, &segments, self.now);
                 Ok(draft.answering(Written::At(offset)))
@@ -139,6 +146,7 @@ impl Operation for Write {
                 };
                 segments.finish(&mut draft, record);
                 draft.modify(&home.blob(), self.now);
+                strip_privileges(&mut draft, &home, self.is_privileged);
                 Ok(draft.answering(written))
             }
             Home::Directory(_) => unreachable!("directories were refused"),
@@ -165,9 +173,19 @@ impl Write {
     }
 }
 
+/// Set-user and set-group go when somebody without privileges changes what a program is.
+fn strip_privileges(draft: &mut Draft<()>, home: &Home<'_>, is_privileged: bool) {
+    let mode = home.record().access.mode;
+    let stripped = without_privileges(mode);
+    if !is_privileged && stripped != mode {
+        draft.require_bytes(&home.blob(), MODE_AT, mode.to_le_bytes());
+        draft.write(&home.blob(), MODE_AT, stripped.to_le_bytes());
+    }
+}
+
 /// A small file leaves its entry, with so much of its content; what it has then is in segments of
 /// this length.
-fn leave(
+pub(super) fn leave(
     known: &Known,
     draft: &mut Draft<()>,
     node: &Node,
@@ -188,7 +206,7 @@ fn leave(
 }
 
 /// The inode of a file that has left its entry, and was changed now.
-fn arrive(draft: &mut Draft<()>, mut record: Record, segments: &Segments, now: Time) {
+pub(super) fn arrive(draft: &mut Draft<()>, mut record: Record, segments: &Segments, now: Time) {
     record.last_segment = segments.last();
     record.times.mtime = now;
     record.times.ctime = now.max(record.times.ctime);
@@ -204,6 +222,8 @@ pub struct Truncate {
     pub size: u64,
     /// How long segments are.
     pub segment_bits: u8,
+    /// Whether who cuts it may leave set-user and set-group as they are.
+    pub is_privileged: bool,
     /// Now.
     pub now: Time,
 }
@@ -224,10 +244,14 @@ impl Operation for Truncate {
                     let len = RECORD_LEN as u64 + self.size;
                     draft.change(Change::Truncate(blob.clone(), len));
                     draft.modify(&blob, self.now);
+                    strip_privileges(&mut draft, &home, self.is_privileged);
                     return Ok(draft.answering(true));
                 }
-                let (record, mut segments) =
+                let (mut record, mut segments) =
                     leave(known, &mut draft, &self.node, place, (self.segment_bits, self.size))?;
+                if !self.is_privileged {
+                    record.access.mode = without_privileges(record.access.mode);
+                }
                 let is_done = segments.truncate(known, &mut draft, self.size)?;
                 arrive(&mut draft, record, &segments, self.now);
                 Ok(draft.answering(is_done))
@@ -239,6 +263,7 @@ impl Operation for Truncate {
                 let is_done = segments.truncate(known, &mut draft, self.size)?;
                 segments.finish(&mut draft, record);
                 draft.modify(&home.blob(), self.now);
+                strip_privileges(&mut draft, &home, self.is_privileged);
                 Ok(draft.answering(is_done))
             }
             Home::Directory(_) => unreachable!("directories were refused"),

@@ -37,6 +37,8 @@ pub enum Change {
     Append(Blob, Bytes),
     /// Cuts or extends a blob.
     Truncate(Blob, u64),
+    /// Makes a hole of so many bytes from there on; what is behind the end stays as it is.
+    Clear(Blob, u64, u64),
     /// Removes a blob.
     Delete(Blob),
     /// Arithmetic in place.

@@ -13,10 +13,11 @@
 //! follows from more than one read has such conditions, too.
 //!
 //! [`known`] has what was read, [`draft`] what is to be done, [`node`] how a file is found;
-//! [`lookup`], [`create`], [`remove`], [`link`], [`rename`] are of names, [`content`] and
-//! [`segments`] of bytes, [`attributes`] and [`xattrs`] of the rest; [`orphan`] lets go of files
-//! without names.
+//! [`lookup`], [`create`], [`remove`], [`link`], [`rename`] are of names, [`content`],
+//! [`segments`] and [`allocate`] of bytes, [`attributes`] and [`xattrs`] of the rest; [`orphan`]
+//! lets go of files without names. [`rights`] says who may do what.
 
+pub mod allocate;
 pub mod attributes;
 pub mod content;
 pub mod create;
@@ -28,6 +29,7 @@ pub mod node;
 pub mod orphan;
 pub mod remove;
 pub mod rename;
+pub mod rights;
 pub mod segments;
 pub mod xattrs;
 

@@ -197,6 +197,14 @@ impl Segments {
         Ok(is_all)
     }
 
+    /// Makes a hole; it does not make the file longer.
+    pub fn clear(&self, draft: &mut Draft<()>, offset: u64, len: u64) {
+        for piece in pieces(offset, len, self.bits, self.last) {
+            let blob = Blob::content(self.number, piece.segment);
+            draft.change(Change::Clear(blob, piece.offset, piece.len));
+        }
+    }
+
     /// The inode says where the file ends now.
     pub fn finish(&self, draft: &mut Draft<()>, record: &Record) {
         if self.last != record.last_segment {

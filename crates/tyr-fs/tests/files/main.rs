@@ -4,11 +4,13 @@
 
 mod async_face;
 mod concurrency;
+mod holes;
 mod large;
 mod model;
 mod open;
 mod program;
 mod random;
+mod rights;
 mod walking;
 
 use std::sync::Arc;

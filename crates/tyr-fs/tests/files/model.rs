@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tyr_fs::{Access, Errno, Kind, RenameMode, Time};
+use tyr_fs::{Access, Allocation, Errno, Kind, RenameMode, Time};
 
 pub type Answer<T> = Result<T, Errno>;
 
@@ -274,6 +274,21 @@ impl Model {
         let now = self.now;
         let file = self.at_mut(number);
         file.content.resize(size as usize, 0);
+        (file.mtime, file.ctime) = (now, now);
+        Ok(())
+    }
+
+    pub fn allocate(&mut self, number: u64, kind: Allocation, at: u64, len: u64) -> Answer<()> {
+        self.check_regular(number)?;
+        let (now, start, end) = (self.now, at as usize, (at + len) as usize);
+        let file = self.at_mut(number);
+        if kind != Allocation::Punch && file.content.len() < end {
+            file.content.resize(end, 0);
+        }
+        if kind != Allocation::Extend {
+            let size = file.content.len();
+            file.content[start.min(size)..end.min(size)].fill(0);
+        }
         (file.mtime, file.ctime) = (now, now);
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use tyr::blocking::Tyr;
 use tyr_fs::blocking::{FileSystem, OpenFile};
 use tyr_fs::{
-    Access, Attributes, Errno, Error, Kind, Name, NewAttributes, NewFile, Node, RenameMode, Time,
+    Access, AccessTimes, Allocation, Attributes, Errno, Error, Kind, Name, NewAttributes, NewFile, Node, RenameMode, Time,
     XattrChange,
 };
 
@@ -41,6 +41,7 @@ impl Pair {
         let hand = Hand::default();
         hand.0.store(1_700_000_000_000_000_000, std::sync::atomic::Ordering::SeqCst);
         let files = FileSystem::open_with(&store, "test", hand.clock()).unwrap();
+        let files = files.with_access_times(AccessTimes::Never);
         let root = Access { mode: 0o755, owner: 0, group: 0 };
         let mut model = Model::new(root, hand.now());
         // Its times are those of the real clock.
@@ -263,7 +264,7 @@ impl Pair {
             }
             return;
         };
-        let what = self.random.below(6);
+        let what = self.random.below(8);
         self.say(format!("open {slot}: {what} at {offset} {} bytes", data.len()));
         match what {
             0 => {
@@ -282,6 +283,13 @@ impl Pair {
             3 => {
                 file.close().unwrap();
                 return;
+            }
+            4 | 5 => {
+                let kinds = [Allocation::Extend, Allocation::Punch, Allocation::Zero];
+                let (kind, len) = (*self.random.pick(&kinds), data.len() as u64 + 1);
+                self.say(format!("{kind:?}"));
+                file.allocate(kind, offset, len).unwrap();
+                self.model.allocate(number, kind, offset, len).unwrap();
             }
             _ => {
                 let len = data.len() as u64;
@@ -391,6 +399,7 @@ impl Pair {
         self.store.take().unwrap().close().unwrap();
         let store = Tyr::open(self.folder.path()).unwrap();
         let files = FileSystem::open_with(&store, "test", self.hand.clock()).unwrap();
+        let files = files.with_access_times(AccessTimes::Never);
         let report = files.check(&mut |_| true).unwrap();
         assert_eq!(report.orphans, 0, "{:#?}", self.tail());
         (self.store, self.files) = (Some(store), Some(files));

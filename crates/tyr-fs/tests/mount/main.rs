@@ -11,7 +11,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tyr::blocking::Tyr;
 use tyr::{Durability, KeyspaceConfig};
 use tyr_fs::blocking::FileSystem;
-use tyr_fs::{Options, mount};
+use tyr_fs::{MountOptions, Options, mount};
 
 /// Runs `test` with a mounted file system, and checks afterwards that everything fits together.
 fn with_mount(test: impl FnOnce(&Path)) {
@@ -26,7 +26,7 @@ fn with_mount(test: impl FnOnce(&Path)) {
         KeyspaceConfig { durability: Durability::Buffered, ..KeyspaceConfig::default() };
     let options = Options { keyspace_config, segment_bits: 20, ..Options::default() };
     let files = FileSystem::create(&store, "test", &options).unwrap();
-    let mounted = mount(&files, at.path()).unwrap();
+    let mounted = mount(&files, at.path(), &MountOptions::default()).unwrap();
     test(at.path());
     mounted.unmount().unwrap();
     let report = files.check(&mut |_| true).unwrap();

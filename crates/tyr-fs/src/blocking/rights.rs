@@ -1,0 +1,124 @@
+//! What a user may do. Without one everything is allowed: nothing is read for that.
+//!
+//! What is refused was so at a moment of the call; rights that change while it runs may count or
+//! not, as on any file system.
+
+use std::sync::Arc;
+
+use rustix::io::Errno;
+
+use super::store::FileSystem;
+use crate::error::{Error, Result};
+use crate::layout::name::Name;
+use crate::layout::record::{Access, Kind};
+use crate::plan::attributes::NewAttributes;
+use crate::plan::node::Node;
+use crate::plan::rights::{Credentials, Permission};
+use crate::plan::xattrs::no_attribute;
+
+impl FileSystem {
+    /// The same file system for a user: what mode bits, owner and group do not allow is refused, and
+    /// what is made belongs to the user. Access control lists are not gone by.
+    #[must_use]
+    pub fn acting_as(&self, user: Credentials) -> Self {
+        Self { user: Some(Arc::new(user)), ..self.clone() }
+    }
+
+    /// Whether nothing is refused.
+    pub(super) fn is_privileged(&self) -> bool {
+        self.user.as_ref().is_none_or(|user| user.is_privileged())
+    }
+
+    /// Refuses what the user may not do with a file.
+    pub(super) fn may(&self, node: &Node, permission: Permission) -> Result<()> {
+        match &self.user {
+            Some(user) => user.check(&self.attributes(node)?, permission),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses who may not change the names of a directory.
+    pub(super) fn may_enter(&self, directory: &Node) -> Result<()> {
+        let Some(user) = &self.user else { return Ok(()) };
+        let attributes = self.attributes(directory)?;
+        user.check(&attributes, Permission::Execute)?;
+        user.check(&attributes, Permission::Write)
+    }
+
+    /// The same, for what is made there; answers what it has.
+    pub(super) fn may_make(&self, directory: &Node, kind: Kind, access: Access) -> Result<Access> {
+        let Some(user) = &self.user else { return Ok(access) };
+        self.may_enter(directory)?;
+        Ok(user.owning(access, kind, &self.attributes(directory)?))
+    }
+
+    /// Refuses who may not take a name from a directory.
+    pub(super) fn may_take(&self, directory: &Node, name: &Name) -> Result<()> {
+        let Some(user) = &self.user else { return Ok(()) };
+        self.may_enter(directory)?;
+        let file = self.lookup(directory, name)?.attributes;
+        user.check_sticky(&self.attributes(directory)?, &file)
+    }
+
+    /// Refuses who may not rename this.
+    pub(super) fn may_rename(
+        &self,
+        (from, name): (&Node, &Name),
+        (to, new_name): (&Node, &Name),
+    ) -> Result<()> {
+        if self.user.is_none() {
+            return Ok(());
+        }
+        self.may_take(from, name)?;
+        match self.may_take(to, new_name) {
+            Err(error) if error.errno() == Errno::NOENT => {}
+            taken => taken?,
+        }
+        let moved = self.lookup(from, name)?.node;
+        match moved.kind == Kind::Directory && from.number != to.number {
+            // It gets another `..`.
+            true => self.may(&moved, Permission::Write),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses who may not change these attributes; answers what is changed.
+    pub(super) fn may_set(
+        &self,
+        node: &Node,
+        new: NewAttributes,
+        is_now: bool,
+    ) -> Result<NewAttributes> {
+        match &self.user {
+            Some(user) => user.check_change(&self.attributes(node)?, new, is_now),
+            None => Ok(new),
+        }
+    }
+
+    /// Refuses who may not see an extended attribute.
+    pub(super) fn may_read_xattr(&self, node: &Node, name: &[u8]) -> Result<()> {
+        match name.split(|byte| *byte == b'.').next() {
+            Some(b"user") => self.may(node, Permission::Read),
+            Some(b"trusted") if !self.is_privileged() => Err(no_attribute(name)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses who may not change an extended attribute.
+    pub(super) fn may_set_xattr(&self, node: &Node, name: &[u8]) -> Result<()> {
+        let Some(user) = &self.user else { return Ok(()) };
+        let is_allowed = match name.split(|byte| *byte == b'.').next() {
+            Some(b"user") => return self.may(node, Permission::Write),
+            Some(b"system") => user.user == self.attributes(node)?.owner,
+            _ => false,
+        };
+        match is_allowed || user.is_privileged() {
+            true => Ok(()),
+            false => {
+                let name = name.escape_ascii();
+                let text = format!("user {} may not change the attribute {name}", user.user);
+                Err(Error::new(Errno::PERM, text))
+            }
+        }
+    }
+}
