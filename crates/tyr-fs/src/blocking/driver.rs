@@ -132,6 +132,7 @@ impl Shared {
             Want::Segments(number, from) => {
                 known.learn_segments(number, from, self.segments(number, from)?);
             }
+            Want::Others => known.learn_others(self.others(known.is_careful)?),
             Want::IsOpen(number) => {
                 let ending = self.opens.hold_closed(number);
                 known.learn_open(number, ending.is_none());

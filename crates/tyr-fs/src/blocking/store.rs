@@ -1,6 +1,7 @@
 //! A file system of a store: its keyspaces, superblock, numbers, and the session of this program.
 
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 
 use parking_lot::Mutex;
 use rustix::io::Errno;
@@ -15,6 +16,7 @@ use crate::layout::key::{Blob, NUMBER_MIN, ROOT};
 use crate::layout::record::{Kind, Record, Time};
 use crate::layout::superblock::Superblock;
 use crate::options::{AccessTimes, Clock, Options};
+use crate::plan::known::Others;
 use crate::plan::rights::Credentials;
 
 /// How many numbers a program takes at a time.
@@ -46,6 +48,10 @@ pub(super) struct Shared {
     pub clock: Clock,
     pub opens: Opens,
     pub session: u64,
+    /// The sessions of others, as they were found last.
+    pub others: Mutex<Option<Others>>,
+    /// Dropped with this, which ends the thread that tends orphans.
+    pub tended: Mutex<Option<Sender<()>>>,
     /// Held while this program uses the file system.
     lock: Mutex<Option<Lock>>,
     /// Numbers that this program may give: the next, and where they end.
@@ -75,6 +81,7 @@ impl FileSystem {
         transaction.put(&meta, &place, superblock.encode().to_vec())?;
         let numbers = NUMBER_MIN.to_le_bytes().to_vec();
         transaction.put(&meta, &Blob::next_number().key, numbers)?;
+        transaction.put(&meta, &Blob::session_changes().key, 0_u64.to_le_bytes().to_vec())?;
         let header = Header::new(root, DirectoryPlace::ROOT).encode().to_vec();
         transaction.put(&meta, &Blob::header(ROOT).key, header)?;
         match transaction.commit() {
@@ -114,6 +121,8 @@ impl FileSystem {
         let holder = format!("process {}", std::process::id());
         let options = LeaseOptions::exclusive().no_wait().holder(holder);
         let lock = meta.lock(&Blob::session(session).key, &options)?;
+        // Whoever takes the last name of a file from now on knows that it may be open here.
+        meta.apply(&Blob::session_changes().key, 0, Transform::add(Number::U64(1)))?;
         let shared = Shared {
             tyr: store.clone(),
             name: name.to_owned(),
@@ -123,12 +132,15 @@ impl FileSystem {
             clock,
             opens: Opens::default(),
             session,
+            others: Mutex::default(),
+            tended: Mutex::default(),
             lock: Mutex::new(Some(lock)),
             numbers: Mutex::new((0, 0)),
         };
         let (shared, user) = (Arc::new(shared), None);
         let opened = Self { shared, user, access_times: AccessTimes::default() };
         opened.end_sessions()?;
+        opened.start_tending()?;
         Ok(opened)
     }
 
@@ -207,10 +219,13 @@ impl FileSystem {
 
 impl Shared {
     fn end(&self) -> Result<()> {
+        drop(self.tended.lock().take());
         let Some(lock) = self.lock.lock().take() else { return Ok(()) };
         let mut transaction = self.tyr.begin();
         transaction.fence(&lock)?;
         transaction.delete(&self.meta, &Blob::session(self.session).key)?;
+        let more = Transform::add(Number::U64(1));
+        transaction.apply(&self.meta, &Blob::session_changes().key, 0, more)?;
         transaction.commit()?;
         drop(lock);
         Ok(())

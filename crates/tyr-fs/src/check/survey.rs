@@ -117,7 +117,7 @@ impl Survey {
                 let number = number.map_err(|_| Error::damaged("it is no number"));
                 self.next_number = Some(u64::from_le_bytes(named(blob, number)?));
             }
-            Role::Session(_) => {}
+            Role::Session(_) | Role::SessionChanges => {}
             Role::Orphan(number) => {
                 named(blob, orphan::decode(bytes))?;
                 self.orphans.insert(number);

@@ -3,7 +3,7 @@
 //! ```text
 //! NAME.meta  [directory 8][interval 3][salt 1] 00                  header of a shard
 //!            [directory 8][interval 3][salt 1] 01 [hash 8][name]   entry
-//!            [0 8][0 3][0 1] 02 's' · 'n'                          superblock · next number
+//!            [0 8][0 3][0 1] 02 's' · 'n' · 'c'                    superblock · next number · session changes
 //!            [2 8][0 3][0 1] 01 [session 8]                        session, a lock
 //!            [3 8][interval 3][0 1] 01 [number 8]                  orphan
 //! NAME.data  [number 8][segment 4] 'd'                             content
@@ -75,6 +75,11 @@ impl Blob {
         Self::new(Space::Meta, &[&shard(directory), &[HEADER]])
     }
 
+    /// How often a session has begun or ended so far.
+    pub fn session_changes() -> Self {
+        Self::new(Space::Meta, &[&shard(SUPERBLOCK), &[SINGLE, b'c']])
+    }
+
     /// What a name in a directory stands for.
     pub fn entry(directory: u64, name: &Name) -> Self {
         let hash = name.hash().to_be_bytes();
@@ -86,7 +91,7 @@ impl Blob {
         Self::new(Space::Meta, &[&shard(SESSIONS), &[ENTRY], &session.to_be_bytes()])
     }
 
-    /// That a file without a name is still in use.
+    /// That a file without a name may still be in use, and by whom.
     pub fn orphan(number: u64) -> Self {
         let mut shard = shard(ORPHANS);
         shard[8] = number as u8;
@@ -140,6 +145,8 @@ pub enum Role {
     Superblock,
     /// [`Blob::next_number`].
     NextNumber,
+    /// [`Blob::session_changes`].
+    SessionChanges,
     /// [`Blob::header`] of this directory.
     Header(u64),
     /// [`Blob::entry`] of this directory and name.
@@ -164,6 +171,7 @@ impl Role {
         match self {
             Self::Superblock => Blob::superblock(),
             Self::NextNumber => Blob::next_number(),
+            Self::SessionChanges => Blob::session_changes(),
             Self::Header(directory) => Blob::header(*directory),
             Self::Entry(directory, name) => Blob::entry(*directory, name),
             Self::Session(session) => Blob::session(*session),
@@ -183,6 +191,7 @@ fn parse_meta(bytes: &[u8]) -> Option<Role> {
     match (u64::from_be_bytes(*directory), rest) {
         (SUPERBLOCK, [SINGLE, b's']) => Some(Role::Superblock),
         (SUPERBLOCK, [SINGLE, b'n']) => Some(Role::NextNumber),
+        (SUPERBLOCK, [SINGLE, b'c']) => Some(Role::SessionChanges),
         (SESSIONS, [ENTRY, rest @ ..]) => Some(Role::Session(number(rest)?)),
         (ORPHANS, [ENTRY, rest @ ..]) => Some(Role::Orphan(number(rest)?)),
         (directory, [HEADER]) => Some(Role::Header(directory)),

@@ -1,20 +1,27 @@
-//! That a file without a name is still there, since the program of a session has it open, or
-//! because it is too large to be deleted at once: `session u64`.
+//! That a file without a name is still there, and the sessions that may have it open, or that delete
+//! it since it is too large to go at once: `session u64` of each.
 
 use crate::error::{Error, Result};
 
-/// The bytes of an orphan of this session.
-pub fn encode(session: u64) -> [u8; 8] {
-    session.to_le_bytes()
+/// Bytes of a session.
+const SESSION_LEN: usize = 8;
+
+/// The bytes of an orphan of these sessions.
+pub fn encode(sessions: &[u64]) -> Vec<u8> {
+    sessions.iter().flat_map(|session| session.to_le_bytes()).collect()
 }
 
-/// The session of an orphan.
+/// The sessions of an orphan, one at least.
 ///
 /// # Errors
 /// `EIO` for what is none.
-pub fn decode(from: &[u8]) -> Result<u64> {
-    let bytes = from
-        .try_into()
-        .map_err(|_| Error::damaged(format!("an orphan has 8 bytes, this has {}", from.len())))?;
-    Ok(u64::from_le_bytes(bytes))
+pub fn decode(from: &[u8]) -> Result<Vec<u64>> {
+    let (sessions, rest) = from.as_chunks::<SESSION_LEN>();
+    match sessions.is_empty() || !rest.is_empty() {
+        false => Ok(sessions.iter().map(|session| u64::from_le_bytes(*session)).collect()),
+        true => Err(Error::damaged(format!(
+            "an orphan has {SESSION_LEN} bytes a session, this has {}",
+            from.len()
+        ))),
+    }
 }

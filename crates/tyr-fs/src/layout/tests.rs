@@ -46,6 +46,7 @@ fn roles() -> impl Strategy<Value = Role> {
     prop_oneof![
         Just(Role::Superblock),
         Just(Role::NextNumber),
+        Just(Role::SessionChanges),
         numbers.clone().prop_map(Role::Header),
         (numbers.clone(), names()).prop_map(|(directory, name)| Role::Entry(directory, name)),
         any::<u64>().prop_map(Role::Session),

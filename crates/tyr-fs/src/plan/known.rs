@@ -25,6 +25,17 @@ pub enum Want {
     Segments(u64, u32),
     /// Whether the file is open in this program; it stays so until the operation is over.
     IsOpen(u64),
+    /// The sessions of other programs.
+    Others,
+}
+
+/// The sessions of other programs that use the file system.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Others {
+    /// How often sessions had begun or ended, as it is stored: with another number there are others.
+    pub changes: Bytes,
+    /// Those that may still be there.
+    pub sessions: Vec<u64>,
 }
 
 /// How many segments are listed, or deleted in a transaction.
@@ -73,6 +84,7 @@ impl FileFacts {
                 Role::Xattrs(_) => {}
                 Role::Superblock
                 | Role::NextNumber
+                | Role::SessionChanges
                 | Role::Header(_)
                 | Role::Entry(..)
                 | Role::Session(_)
@@ -94,6 +106,7 @@ pub struct Known {
     files: BTreeMap<u64, FileFacts>,
     segments: BTreeMap<(u64, u32), Vec<u32>>,
     open: BTreeMap<u64, bool>,
+    others: Option<Others>,
     /// Whether nothing is assumed that could be read: what was assumed before did not hold.
     pub is_careful: bool,
 }
@@ -129,6 +142,11 @@ impl Known {
         self.open.insert(number, is_open);
     }
 
+    /// The sessions of other programs.
+    pub fn learn_others(&mut self, others: Others) {
+        self.others = Some(others);
+    }
+
     /// A blob with at least so many of its first bytes.
     pub(super) fn blob(&self, blob: &Blob, len: u64) -> Plan<Option<&Found>> {
         match self.blobs.get(blob) {
@@ -158,6 +176,11 @@ impl Known {
     /// Whether a file is open in this program.
     pub(super) fn is_open(&self, number: u64) -> Plan<bool> {
         self.open.get(&number).copied().ok_or(Stop::Read(Want::IsOpen(number)))
+    }
+
+    /// The sessions of other programs.
+    pub(super) fn others(&self) -> Plan<&Others> {
+        self.others.as_ref().ok_or(Stop::Read(Want::Others))
     }
 
     /// What a name stands for, and the blob behind it with so many bytes of content, if any.

@@ -4,7 +4,7 @@ use rustix::io::Errno;
 use tyr::{Number, Relation};
 
 use super::draft::{Condition, Draft};
-use super::known::Known;
+use super::known::{Known, Others};
 use super::lookup::no_such;
 use super::{Operation, Plan, Stop};
 use crate::error::Error;
@@ -32,7 +32,7 @@ pub struct Remove {
     pub place: Place,
     /// Whether it is one of a directory, which has to be empty.
     pub is_directory: bool,
-    /// Who has it open, if anybody here has.
+    /// Whose it is where it is open here.
     pub session: u64,
     /// How long segments are.
     pub segment_bits: u8,
@@ -112,7 +112,8 @@ impl End {
         if flags.is_moved {
             draft.delete(Blob::forward(number));
         }
-        if !known.is_open(number)? {
+        let holders = self.holders(known, draft, number)?;
+        if holders.is_empty() {
             draft.require_identity(&blob, record.identity);
             if flags.has_xattrs {
                 draft.delete(Blob::xattrs(number));
@@ -127,8 +128,17 @@ impl End {
         inode.times.ctime = self.now.max(inode.times.ctime);
         draft.put(&Blob::inode(number), inode.encode());
         draft.put(&Blob::content(number, 0), &found.bytes[RECORD_LEN..]);
-        draft.put(&Blob::orphan(number), orphan::encode(self.session));
+        draft.put(&Blob::orphan(number), orphan::encode(&holders));
         Ok(Removed::Orphan(number))
+    }
+
+    /// The sessions that may have a file open whose last name goes. One that begins meanwhile may
+    /// open it too: then it is looked again.
+    fn holders(self, known: &Known, draft: &mut Draft<()>, number: u64) -> Plan<Vec<u64>> {
+        let Others { changes, sessions } = known.others()?;
+        draft.require(Condition::Bytes(Blob::session_changes(), 0, changes.clone()));
+        let here = known.is_open(number)?.then_some(self.session);
+        Ok(here.into_iter().chain(sessions.iter().copied()).collect())
     }
 
     fn inode(self, known: &Known, draft: &mut Draft<()>, number: u64) -> Plan<Removed> {
@@ -145,13 +155,18 @@ impl End {
             draft.touch(&blob, self.now);
             return Ok(Removed::Name);
         }
-        if known.is_open(number)? || record.last_segment > 0 {
+        let mut holders = self.holders(known, draft, number)?;
+        if holders.is_empty() && record.last_segment > 0 {
+            // It takes more than one transaction.
+            holders.push(self.session);
+        }
+        if !holders.is_empty() {
             let mut identity = record.identity;
             identity.flags.is_orphan = true;
             draft.write(&blob, 0, identity.encode());
             draft.add_link(&blob, false);
             draft.touch(&blob, self.now);
-            draft.put(&Blob::orphan(number), orphan::encode(self.session));
+            draft.put(&Blob::orphan(number), orphan::encode(&holders));
             return Ok(Removed::Orphan(number));
         }
         let last = &0_u32.to_le_bytes();

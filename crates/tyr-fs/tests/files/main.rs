@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 mod async_face;
+mod clients;
 mod concurrency;
+#[path = "../../../tyr/tests/fixtures/mod.rs"]
+mod fixtures;
 mod holes;
 mod large;
 mod model;
