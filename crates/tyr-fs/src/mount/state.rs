@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fuser::{
     FileAttr, FileHandle, FileType, FopenFlags, Generation, INodeNo, ReplyDirectory, ReplyEntry,
@@ -17,6 +17,7 @@ use fuser::{
 use parking_lot::Mutex;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use tyr::DiskSpace;
 
 use super::answers::{errno, file_attr, file_type, name_of};
 use crate::blocking::{FileSystem, OpenFile};
@@ -32,6 +33,12 @@ const PAGE_LEN: usize = 256;
 
 /// How long the kernel may go by what it was told.
 pub(super) const LIFETIME: Duration = Duration::ZERO;
+
+/// How long what was told of the room that there is may be gone by, at least.
+const SPACE_LIFETIME: Duration = Duration::from_secs(5);
+
+/// The part of the time, one in so many, that counting it may take.
+const SPACE_SHARE: u32 = 20;
 
 /// Numbers are never used twice.
 pub(super) const GENERATION: Generation = Generation(0);
@@ -58,6 +65,8 @@ pub struct Bridge {
     known: Mutex<HashMap<u64, Known>>,
     handles: Mutex<HashMap<u64, Arc<Handle>>>,
     next_handle: AtomicU64,
+    /// How much room there is, and until when that is gone by.
+    space: Mutex<Option<(DiskSpace, Instant)>>,
 }
 
 impl Bridge {
@@ -68,6 +77,7 @@ impl Bridge {
             known: Mutex::new(HashMap::from([(Node::ROOT.number, root)])),
             handles: Mutex::default(),
             next_handle: AtomicU64::new(1),
+            space: Mutex::default(),
         }
     }
 
@@ -172,8 +182,19 @@ impl Bridge {
         self.files.attributes(&node)
     }
 
-    pub(super) fn space(&self) -> Result<tyr::DiskSpace> {
-        Ok(self.files.store().usage()?.disk())
+    /// How much room there is, as of some seconds ago: a store counts all that it has for that.
+    pub(super) fn space(&self) -> Result<DiskSpace> {
+        let mut space = self.space.lock();
+        if let Some((known, until)) = *space
+            && Instant::now() < until
+        {
+            return Ok(known);
+        }
+        let begun = Instant::now();
+        let found = self.files.store().usage()?.disk();
+        let lifetime = SPACE_LIFETIME.max(begun.elapsed() * SPACE_SHARE);
+        *space = Some((found, Instant::now() + lifetime));
+        Ok(found)
     }
 
     pub(super) fn forget_node(&self, number: INodeNo, count: u64) {

@@ -2,12 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
-use std::fs::{self, File, OpenOptions};
+#[path = "../../../tyr/tests/fixtures/mod.rs"]
+mod fixtures;
+mod two;
+
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt, symlink};
 use std::path::Path;
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, FallocateFlags, RenameFlags, fallocate, renameat_with, seek};
 use tyr::blocking::Tyr;
 use tyr::{Durability, KeyspaceConfig};
 use tyr_fs::blocking::FileSystem;
@@ -138,5 +142,43 @@ fn hundreds_of_names_are_listed_each_once() {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), 600);
+    });
+}
+
+#[test]
+fn locks_keep_the_programs_of_a_mount_apart() {
+    with_mount(|at| {
+        let path = at.join("file");
+        let one = File::create_new(&path).unwrap();
+        let two = File::open(&path).unwrap();
+        one.lock().unwrap();
+        assert!(matches!(two.try_lock_shared(), Err(TryLockError::WouldBlock)));
+        one.unlock().unwrap();
+        two.lock_shared().unwrap();
+        one.try_lock_shared().unwrap();
+        drop(two);
+        one.try_lock().unwrap();
+    });
+}
+
+#[test]
+fn holes_are_punched_found_and_passed_over() {
+    with_mount(|at| {
+        let file = File::options().read(true).write(true).create_new(true).open(at.join("file"));
+        let file = file.unwrap();
+        file.write_all_at(&[7; 1 << 20], 0).unwrap();
+        let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        fallocate(&file, punch, 256 << 10, 512 << 10).unwrap();
+        let mut middle = [1; 100];
+        file.read_exact_at(&mut middle, 300 << 10).unwrap();
+        assert_eq!(middle, [0; 100]);
+        assert_eq!(seek(&file, rustix::fs::SeekFrom::Hole(0)).unwrap(), 256 << 10);
+        assert_eq!(seek(&file, rustix::fs::SeekFrom::Data(300 << 10)).unwrap(), 768 << 10);
+        fallocate(&file, FallocateFlags::KEEP_SIZE, 0, 4 << 20).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 1 << 20);
+        fallocate(&file, FallocateFlags::empty(), 0, 4 << 20).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 4 << 20);
+        let collapse = fallocate(&file, FallocateFlags::COLLAPSE_RANGE, 0, 4_096);
+        assert_eq!(collapse, Err(rustix::io::Errno::OPNOTSUPP));
     });
 }
