@@ -92,6 +92,10 @@ bench *ARGS:
 bench-cluster *ARGS:
     cargo run --release -- bench --cluster {{ ARGS }}
 
+# Other people's tests on a mounted file system (root, /dev/fuse): pjdfstest, fsx, fio, stress-ng, dbench, git, sqlite, tar.
+fs-suites *ARGS:
+    cargo xtask fs-suites {{ ARGS }}
+
 # The libraries' reference, as HTML, with what is private.
 docs:
     cargo doc --workspace --no-deps --lib --document-private-items --open

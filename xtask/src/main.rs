@@ -4,6 +4,7 @@
 //! how the repository is laid out, and which commands show that it is in order.
 
 mod c;
+mod fs_suites;
 mod python;
 mod suite;
 mod tidy;
@@ -22,6 +23,9 @@ Chores of this repository.
                       the programs in C under valgrind, which must be installed
   cargo xtask python  builds the wheel for Python, installs it into an empty environment, and runs
                       its tests there, those with fsspec and Zarr among them
+  cargo xtask fs-suites [--tyr PROGRAM] [SUITE...]
+                      other people's tests on a mounted file system: needs /dev/fuse, and root;
+                      suites that are not installed are left out
   cargo xtask tidy    the rules of STYLE.md that no compiler knows: crate edges, file lengths,
                       module docs, links, README.md, dependencies, decisions
 ";
@@ -34,6 +38,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(&root()),
         ["header"] => c::write_header(&root()),
         ["install-c", prefix] => c::install(&root(), Path::new(prefix)),
+        ["fs-suites", words @ ..] => fs_suites::run(&root(), words),
         ["c-valgrind"] => c::run_under_valgrind(&root()),
         ["python"] => python::run(&root()),
         ["help" | "--help" | "-h"] => {

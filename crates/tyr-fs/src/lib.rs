@@ -15,9 +15,9 @@
 //! it; a rename, of a directory of any size too, is there at once or not at all. Errors are the
 //! numbers of POSIX, with a text.
 //!
-//! This crate knows only the public API of `tyr`, as any other layer does. Rights are checked for who
-//! asks for it ([`blocking::FileSystem::acting_as`]), and by the kernel in a mount: who may write the
-//! keyspaces may do everything in the file system.
+//! This crate knows only the public API of `tyr`, as any other layer does. Rights are checked for
+//! who asks for it ([`blocking::FileSystem::acting_as`]), and by the kernel in a mount: who may
+//! write the keyspaces may do everything in the file system.
 //!
 //! ```
 //! use tyr_fs::blocking::FileSystem;

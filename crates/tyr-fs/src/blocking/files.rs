@@ -91,12 +91,7 @@ impl FileSystem {
     }
 
     /// Writes to a file that was opened to be written; answers where.
-    pub(super) fn write_open(
-        &self,
-        node: &Node,
-        offset: Option<u64>,
-        data: Bytes,
-    ) -> Result<u64> {
+    pub(super) fn write_open(&self, node: &Node, offset: Option<u64>, data: Bytes) -> Result<u64> {
         let (segment_bits, now) = (self.shared.superblock.segment_bits, self.now());
         let (node, is_privileged) = (node.clone(), self.is_privileged());
         let write = Write { node, offset, data, segment_bits, is_privileged, now };

@@ -91,7 +91,7 @@ impl FileSystem {
         found.ok_or_else(|| nothing_behind(offset))
     }
 
-    /// The first byte from `offset` on that is in a hole, which the end of the file is: `SEEK_HOLE`.
+    /// The first byte from `offset` on that is in a hole, as the end of a file is: `SEEK_HOLE`.
     ///
     /// # Errors
     /// `ENXIO` at the end, and behind it.

@@ -116,8 +116,8 @@ impl OpenFile {
         self.files.attributes(&self.node)
     }
 
-    /// See [`FileSystem::read`]. The first read since the file was opened, or changed here, is noted
-    /// in its atime, where that is not of after its last change and of today.
+    /// See [`FileSystem::read`]. The first read since the file was opened, or changed here, is
+    /// noted in its atime, where that is not of after its last change and of today.
     ///
     /// # Errors
     /// As there; `EBADF` where it was opened to be written only.

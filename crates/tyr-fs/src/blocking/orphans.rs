@@ -187,7 +187,8 @@ impl Shared {
             return Ok(others.clone());
         }
         // How many there are first: whoever begins behind that is noticed by the transaction.
-        let changes = absent_is_none(self.meta.get(&Blob::session_changes().key))?.unwrap_or_default();
+        let changes =
+            absent_is_none(self.meta.get(&Blob::session_changes().key))?.unwrap_or_default();
         let mut sessions = self.listed_sessions()?;
         sessions.retain(|session| *session != self.session);
         let others = Others { changes, sessions };

@@ -17,8 +17,8 @@ use crate::plan::rights::{Credentials, Permission};
 use crate::plan::xattrs::no_attribute;
 
 impl FileSystem {
-    /// The same file system for a user: what mode bits, owner and group do not allow is refused, and
-    /// what is made belongs to the user. Access control lists are not gone by.
+    /// The same file system for a user: what mode bits, owner and group do not allow is refused,
+    /// and what is made belongs to the user. Access control lists are not gone by.
     #[must_use]
     pub fn acting_as(&self, user: Credentials) -> Self {
         Self { user: Some(Arc::new(user)), ..self.clone() }

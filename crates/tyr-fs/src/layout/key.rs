@@ -3,7 +3,8 @@
 //! ```text
 //! NAME.meta  [directory 8][interval 3][salt 1] 00                  header of a shard
 //!            [directory 8][interval 3][salt 1] 01 [hash 8][name]   entry
-//!            [0 8][0 3][0 1] 02 's' · 'n' · 'c'                    superblock · next number · session changes
+//!            [0 8][0 3][0 1] 02 's' · 'n'                          superblock · next number
+//!            [0 8][0 3][0 1] 02 'c'                                session changes
 //!            [2 8][0 3][0 1] 01 [session 8]                        session, a lock
 //!            [3 8][interval 3][0 1] 01 [number 8]                  orphan
 //! NAME.data  [number 8][segment 4] 'd'                             content

@@ -1,5 +1,5 @@
-//! That a file without a name is still there, and the sessions that may have it open, or that delete
-//! it since it is too large to go at once: `session u64` of each.
+//! That a file without a name is still there, and the sessions that may have it open, or that
+//! delete it since it is too large to go at once: `session u64` of each.
 
 use crate::error::{Error, Result};
 

@@ -10,10 +10,13 @@ mod state;
 
 use std::io;
 use std::num::NonZero;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread::available_parallelism;
 
 use fuser::{BackgroundSession, Config, MountOption, SessionACL};
+use rustix::io::Errno;
+use rustix::mount::UnmountFlags;
 
 use self::state::Bridge;
 use crate::blocking::FileSystem;
@@ -23,6 +26,7 @@ use crate::options::AccessTimes;
 #[derive(Debug)]
 pub struct Mount {
     session: BackgroundSession,
+    at: PathBuf,
 }
 
 /// How a file system is mounted.
@@ -63,8 +67,10 @@ pub fn mount(
     }
     config.n_threads = Some(available_parallelism().map_or(1, NonZero::get));
     config.clone_fd = true;
-    let session = fuser::spawn_mount(Bridge::new(files.with_access_times(access_times)), at, &config)?;
-    Ok(Mount { session })
+    let at = at.as_ref().canonicalize()?;
+    let bridge = Bridge::new(files.with_access_times(access_times));
+    let session = fuser::spawn_mount(bridge, &at, &config)?;
+    Ok(Mount { session, at })
 }
 
 impl Mount {
@@ -73,14 +79,32 @@ impl Mount {
         self.session.guard.is_finished()
     }
 
-    /// Unmounts it, and waits until all requests were answered and all files there were closed.
+    /// Unmounts it: who looks for files there finds none any more. Waits until all files there were
+    /// closed, which go on until then.
     ///
     /// # Errors
     /// What the kernel or `fusermount3` says.
     pub fn unmount(self) -> io::Result<()> {
-        match self.is_over() {
-            true => self.session.join(),
-            false => self.session.umount_and_join(),
+        if !self.is_over() {
+            detach(&self.at)?;
         }
+        self.session.join()
+    }
+}
+
+/// Takes a mount from its place, also where files are open there.
+fn detach(at: &Path) -> io::Result<()> {
+    match rustix::mount::unmount(at, UnmountFlags::DETACH) {
+        // Who is not root asks the program that mounted it.
+        Err(Errno::PERM) => {
+            let status = Command::new("fusermount3").args(["-u", "-z", "--"]).arg(at).status()?;
+            match status.success() {
+                true => Ok(()),
+                false => Err(io::Error::other(format!("fusermount3 ended with {status}"))),
+            }
+        }
+        // Somebody else was quicker.
+        Err(Errno::INVAL) => Ok(()),
+        done => Ok(done?),
     }
 }

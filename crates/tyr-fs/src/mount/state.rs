@@ -143,7 +143,12 @@ impl Bridge {
     }
 
     /// Fills a page of a listing.
-    pub(super) fn list(&self, number: INodeNo, offset: u64, reply: &mut ReplyDirectory) -> Result<()> {
+    pub(super) fn list(
+        &self,
+        number: INodeNo,
+        offset: u64,
+        reply: &mut ReplyDirectory,
+    ) -> Result<()> {
         let directory = self.node(number)?;
         if offset < COOKIE_SELF && reply.add(number, COOKIE_SELF, FileType::Directory, ".") {
             return Ok(());
@@ -171,7 +176,12 @@ impl Bridge {
         }
     }
 
-    pub(super) fn set(&self, number: INodeNo, new: NewAttributes, size: Option<u64>) -> Result<Attributes> {
+    pub(super) fn set(
+        &self,
+        number: INodeNo,
+        new: NewAttributes,
+        size: Option<u64>,
+    ) -> Result<Attributes> {
         let node = self.node(number)?;
         if let Some(size) = size {
             self.files.truncate(&node, size)?;

@@ -67,8 +67,7 @@ impl Operation for Allocate {
                 let is_longer = self.allocation.is_extended() && end > size;
                 if is_longer && end > SMALL_LEN_MAX {
                     let bits = (self.segment_bits, u64::MAX);
-                    let (record, mut segments) =
-                        leave(known, &mut draft, &self.node, place, bits)?;
+                    let (record, mut segments) = leave(known, &mut draft, &self.node, place, bits)?;
                     segments.truncate(known, &mut draft, end)?;
                     self.clear(&mut draft, &segments);
                     arrive(&mut draft, record, &segments, self.now);

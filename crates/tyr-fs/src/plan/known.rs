@@ -32,7 +32,7 @@ pub enum Want {
 /// The sessions of other programs that use the file system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Others {
-    /// How often sessions had begun or ended, as it is stored: with another number there are others.
+    /// How often sessions had begun or ended, as stored: with another number there are others.
     pub changes: Bytes,
     /// Those that may still be there.
     pub sessions: Vec<u64>,

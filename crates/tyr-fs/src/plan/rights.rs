@@ -154,8 +154,7 @@ impl Credentials {
 
     fn check_owner_change(&self, file: &Attributes, new: &NewAttributes) -> Result<()> {
         let is_given = new.owner.is_some_and(|owner| owner != file.owner);
-        let is_regrouped =
-            new.group.is_some_and(|group| group != file.group && !self.is_in(group));
+        let is_regrouped = new.group.is_some_and(|group| group != file.group && !self.is_in(group));
         let is_theirs = self.user == file.owner;
         match self.is_privileged() || (is_theirs && !is_given && !is_regrouped) {
             true => Ok(()),

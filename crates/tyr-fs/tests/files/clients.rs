@@ -1,11 +1,11 @@
-//! Several programs with one file system: in one store each of two that opened it, on a cluster each
+//! Several programs with one file system: each of two that opened it in one store, or on a cluster
 //! with a connection of its own.
 
 use tyr_fs::blocking::{FileSystem, OpenFile};
 use tyr_fs::{Errno, RenameMode};
 
-use super::fixtures::{Kind, Opened, stores};
 use super::{MINE, options};
+use tyr_testing::{Kind, Opened, stores};
 
 /// Two programs.
 struct Two {

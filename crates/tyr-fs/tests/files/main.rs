@@ -5,8 +5,6 @@
 mod async_face;
 mod clients;
 mod concurrency;
-#[path = "../../../tyr/tests/fixtures/mod.rs"]
-mod fixtures;
 mod holes;
 mod large;
 mod model;

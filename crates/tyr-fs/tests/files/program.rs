@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use tyr::blocking::Tyr;
 use tyr_fs::blocking::{FileSystem, OpenFile};
 use tyr_fs::{
-    Access, AccessTimes, Allocation, Attributes, Errno, Error, Kind, Name, NewAttributes, NewFile, Node, RenameMode, Time,
-    XattrChange,
+    Access, AccessTimes, Allocation, Attributes, Errno, Error, Kind, Name, NewAttributes, NewFile,
+    Node, RenameMode, Time, XattrChange,
 };
 
 use super::model::{Model, ROOT};

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
-#[path = "../../../tyr/tests/fixtures/mod.rs"]
-mod fixtures;
 mod two;
 
 use std::fs::{self, File, OpenOptions, TryLockError};

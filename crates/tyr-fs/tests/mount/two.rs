@@ -9,7 +9,7 @@ use tyr::{Durability, KeyspaceConfig};
 use tyr_fs::blocking::FileSystem;
 use tyr_fs::{MountOptions, Options, mount};
 
-use super::fixtures::{Kind, Opened};
+use tyr_testing::{Kind, Opened};
 
 /// Runs `test` with two mounts, and checks afterwards that everything fits together.
 fn with_mounts(kind: Kind, test: impl FnOnce(&Path, &Path)) {

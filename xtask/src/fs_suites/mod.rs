@@ -1,0 +1,162 @@
+//! Other people's tests on a mounted file system: `cargo xtask fs-suites`.
+//!
+//! ```text
+//!   folder in TMPDIR:  store/   what `tyr mount` serves
+//!                      at/      where: each suite has a directory of its own below
+//!                      beside/  another file system, for what goes from one to the other
+//! ```
+//!
+//! [`suites`] has what is run; here is where it runs: the mount before, and behind it that
+//! everything still fits together. A suite whose program is not installed is left out, and said so.
+
+mod suites;
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use self::suites::{SUITES, Suite};
+
+/// How a suite ended.
+enum End {
+    Passed,
+    /// What has to be installed.
+    LeftOut(&'static str),
+    Failed(String),
+}
+
+/// Where suites run.
+struct Place {
+    folder: PathBuf,
+}
+
+impl Place {
+    fn at(&self) -> PathBuf {
+        self.folder.join("at")
+    }
+
+    fn beside(&self) -> PathBuf {
+        self.folder.join("beside")
+    }
+}
+
+/// Runs the suites of these names, or all. `--tyr PROGRAM` takes a program that was built before.
+pub fn run(root: &Path, words: &[&str]) -> bool {
+    let (program, names) = match words {
+        ["--tyr", program, names @ ..] => (PathBuf::from(program), names),
+        names => match built(root) {
+            Some(program) => (program, names),
+            None => return false,
+        },
+    };
+    if let Some(unknown) = names.iter().find(|name| SUITES.iter().all(|it| it.name != **name)) {
+        let known: Vec<_> = SUITES.iter().map(|suite| suite.name).collect();
+        eprintln!("there is no suite {unknown}: there are {}", known.join(", "));
+        return false;
+    }
+    let folder = std::env::temp_dir().join(format!("fs-suites-{}", std::process::id()));
+    let place = Place { folder };
+    let is_good = match in_place(&program, &place, names) {
+        Ok(is_good) => is_good,
+        Err(text) => {
+            eprintln!("{text}");
+            false
+        }
+    };
+    if is_good {
+        drop(fs::remove_dir_all(&place.folder));
+    } else {
+        eprintln!("the store is kept: {}", place.folder.display());
+    }
+    is_good
+}
+
+/// The program, built now.
+fn built(root: &Path) -> Option<PathBuf> {
+    let words = ["build", "--locked", "--package=tyr-cli"];
+    let status = Command::new("cargo").args(words).current_dir(root).status();
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
+    status.is_ok_and(|status| status.success()).then(|| target.join("debug/tyr"))
+}
+
+fn in_place(program: &Path, place: &Place, names: &[&str]) -> Result<bool, String> {
+    for folder in [place.at(), place.beside()] {
+        fs::create_dir_all(&folder).map_err(|it| format!("{}: {it}", folder.display()))?;
+    }
+    let tyr = |words: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(words).env("TYR_DATA", place.folder.join("store")).stdin(Stdio::null());
+        command
+    };
+    ran(&mut tyr(&["fs", "create", "suites"]))?;
+    let at = place.at();
+    let mounted = mount(tyr(&["mount", "suites", &at.display().to_string()]))?;
+    let chosen = SUITES.iter().filter(|it| names.is_empty() || names.contains(&it.name));
+    let results: Vec<_> = chosen.map(|suite| (suite, run_suite(suite, place))).collect();
+    unmount(mounted)?;
+    ran(&mut tyr(&["fs", "check", "suites"]))?;
+    ran(&mut tyr(&["check"]))?;
+    println!();
+    for (suite, (took, end)) in &results {
+        let seconds = took.as_secs_f64();
+        match end {
+            End::Passed => println!("{:10} {seconds:>7.1} s  passed", suite.name),
+            End::LeftOut(what) => println!("{:10}            left out: {what}", suite.name),
+            End::Failed(text) => println!("{:10} {seconds:>7.1} s  FAILED: {text}", suite.name),
+        }
+    }
+    Ok(results.iter().all(|(_, (_, end))| !matches!(end, End::Failed(_))))
+}
+
+fn run_suite(suite: &Suite, place: &Place) -> (Duration, End) {
+    println!("\n== {}: {}", suite.name, suite.what);
+    let start = Instant::now();
+    let is_there = Command::new("sh")
+        .args(["-c", &format!("command -v {}", suite.program)])
+        .stdout(Stdio::null())
+        .status();
+    if !is_there.is_ok_and(|status| status.success()) {
+        return (start.elapsed(), End::LeftOut(suite.install));
+    }
+    let folder = place.at().join(suite.name);
+    let made = fs::create_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()));
+    let end = match made.and_then(|()| (suite.run)(&folder, &place.beside())) {
+        Ok(()) => End::Passed,
+        Err(text) => End::Failed(text),
+    };
+    (start.elapsed(), end)
+}
+
+/// Starts the mount; it is there when this returns.
+fn mount(mut command: Command) -> Result<Child, String> {
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(|it| it.to_string())?;
+    let stdout = child.stdout.take().ok_or("it has no output")?;
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line).map_err(|it| it.to_string())?;
+    match line.contains("is mounted at") {
+        true => Ok(child),
+        false => Err("nothing was mounted: see above".to_owned()),
+    }
+}
+
+/// Ends it as Ctrl-C does.
+fn unmount(mut child: Child) -> Result<(), String> {
+    ran(Command::new("kill").args(["-INT", &child.id().to_string()]))?;
+    let status = child.wait().map_err(|it| it.to_string())?;
+    status.success().then_some(()).ok_or_else(|| format!("tyr mount ended with {status}"))
+}
+
+/// Runs a command that has to succeed; it is printed first.
+fn ran(command: &mut Command) -> Result<(), String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let words: Vec<_> = command.get_args().map(|it| it.to_string_lossy()).collect();
+    println!("$ {program} {}", words.join(" "));
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{program} ended with {status}")),
+        Err(error) => Err(format!("{program} does not start: {error}")),
+    }
+}

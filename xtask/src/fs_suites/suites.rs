@@ -1,0 +1,198 @@
+//! Which suites there are, how each is called, and what it may find.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::ran;
+
+/// A suite.
+pub struct Suite {
+    pub name: &'static str,
+    pub what: &'static str,
+    /// What it needs, and where that comes from.
+    pub program: &'static str,
+    pub install: &'static str,
+    /// Runs it in this directory of the mount, with a directory of another file system.
+    pub run: fn(&Path, &Path) -> Result<(), String>,
+}
+
+pub const SUITES: [Suite; 8] = [
+    Suite {
+        name: "pjdfstest",
+        what: "calls of POSIX, each with its errors",
+        program: "pjdfstest",
+        install: "cargo install pjdfstest (needs libacl1-dev)",
+        run: pjdfstest,
+    },
+    Suite {
+        name: "fsx",
+        what: "random operations on a file, mapped too",
+        program: "fsx",
+        install: "cargo install fsx",
+        run: fsx,
+    },
+    Suite {
+        name: "fio",
+        what: "bytes that are written at random places, verified",
+        program: "fio",
+        install: "apt-get install fio",
+        run: fio,
+    },
+    Suite {
+        name: "stress-ng",
+        what: "names, links, locks, holes and attributes, by several processes at once",
+        program: "stress-ng",
+        install: "apt-get install stress-ng",
+        run: stress_ng,
+    },
+    Suite {
+        name: "dbench",
+        what: "what office programs ask of a file server",
+        program: "dbench",
+        install: "apt-get install dbench",
+        run: dbench,
+    },
+    Suite {
+        name: "git",
+        what: "commit, clone, gc, fsck",
+        program: "git",
+        install: "apt-get install git",
+        run: git,
+    },
+    Suite {
+        name: "sqlite",
+        what: "two writers of one database, with and without its log of writes",
+        program: "sqlite3",
+        install: "apt-get install sqlite3",
+        run: sqlite,
+    },
+    Suite {
+        name: "tar",
+        what: "a tree there and back, with modes, times and links",
+        program: "tar",
+        install: "apt-get install tar",
+        run: tar,
+    },
+];
+
+/// Tests of pjdfstest that fail, each with its reason: none does.
+const EXPECTED_FAILURES: [(&str, &str); 0] = [];
+
+fn pjdfstest(at: &Path, beside: &Path) -> Result<(), String> {
+    let failures: Vec<_> = EXPECTED_FAILURES.iter().map(|(name, _)| format!("{name:?}")).collect();
+    let configuration = format!(
+        "[features]\nposix_fallocate = {{}}\nrename_ctime = {{}}\nstat_st_birthtime = {{}}\n\
+         utime_now = {{}}\nutimensat = {{}}\n\
+         [settings]\nnaptime = 0.01\nallow_remount = true\nexpected_failures = [{}]\n\
+         [dummy_auth]\nentries = [[\"nobody\", \"nogroup\"], [\"daemon\", \"daemon\"]]\n",
+        failures.join(", ")
+    );
+    let file = beside.join("pjdfstest.toml");
+    fs::write(&file, configuration).map_err(|error| error.to_string())?;
+    ran(Command::new("pjdfstest").arg("-c").arg(file).arg("-p").arg(at).arg("-s").arg(beside))
+}
+
+fn fsx(at: &Path, beside: &Path) -> Result<(), String> {
+    let configuration = "\
+        flen = 1048576\n[opsize]\nmax = 131072\n[weights]\nclose_open = 1\ninvalidate = 1\n\
+        read = 10\nwrite = 10\nmapread = 5\nmapwrite = 5\ntruncate = 2\nfsync = 1\nfdatasync = 1\n\
+        posix_fallocate = 2\npunch_hole = 4\nsendfile = 2\ncopy_file_range = 2\n";
+    let file = beside.join("fsx.toml");
+    fs::write(&file, configuration).map_err(|error| error.to_string())?;
+    for seed in ["1", "2"] {
+        let mut command = Command::new("fsx");
+        command.args(["-N", "3000", "-S", seed, "-f"]).arg(&file).arg("-P").arg(beside);
+        ran(command.arg(at.join(format!("file-{seed}"))).stdout(Stdio::null()))?;
+    }
+    Ok(())
+}
+
+fn fio(at: &Path, _: &Path) -> Result<(), String> {
+    let directory = format!("--directory={}", at.display());
+    ran(Command::new("fio").args([
+        "--name=verified",
+        &directory,
+        "--rw=randwrite",
+        "--bsrange=512-128k",
+        "--bs_unaligned",
+        "--size=32m",
+        "--numjobs=2",
+        "--verify=crc32c",
+        "--verify_fatal=1",
+        "--do_verify=1",
+        "--fallocate=none",
+        "--output-format=terse",
+    ]))
+}
+
+/// Those of its class `filesystem` that are about what the kernel has, and no files of ours.
+const LEFT_OUT: &str = "bind-mount,binderfs,chattr,dnotify,eventfd,fanotify,fiemap,file-ioctl,\
+                        handle,inode-flags,ioprio,procfs,verity";
+
+fn stress_ng(at: &Path, _: &Path) -> Result<(), String> {
+    let mut command = Command::new("stress-ng");
+    command.args(["--class", "filesystem", "--exclude", LEFT_OUT, "--sequential", "2"]);
+    command.args(["--timeout", "2s", "--verify", "--hdd-bytes", "16m", "--iomix-bytes", "16m"]);
+    ran(command.arg("--temp-path").arg(at))
+}
+
+fn dbench(at: &Path, _: &Path) -> Result<(), String> {
+    ran(Command::new("dbench").arg("-D").arg(at).args(["-t", "10", "2"]).stdout(Stdio::null()))
+}
+
+/// A line of a shell, in this directory; what it prints is shown.
+fn shell(at: &Path, line: &str) -> Result<(), String> {
+    ran(Command::new("sh").args(["-euc", line]).current_dir(at))
+}
+
+fn git(at: &Path, _: &Path) -> Result<(), String> {
+    let root = crate::root();
+    let source = root.join("crates/tyr-types");
+    shell(
+        at,
+        &format!(
+            "git init -q made; cp -r '{}' made/; cd made; git add .; \
+             git -c user.name=t -c user.email=t@t commit -qm one; \
+             git mv tyr-types moved; git -c user.name=t -c user.email=t@t commit -qm two; \
+             cd ..; git clone -q made cloned; cd cloned; git gc -q; git fsck --strict; \
+             test -z \"$(git status --porcelain)\"; diff -r moved ../made/moved",
+            source.display()
+        ),
+    )
+}
+
+fn sqlite(at: &Path, _: &Path) -> Result<(), String> {
+    for journal in ["delete", "wal"] {
+        shell(
+            at,
+            &format!(
+                "db={journal}.db; \
+                 sqlite3 $db 'pragma journal_mode={journal}; create table t(w, n)'; \
+                 writer() {{ for n in $(seq 60); do \
+                 echo \"begin immediate; insert into t values($1, $n); commit;\"; done \
+                 | sqlite3 -cmd '.timeout 20000' $db; }}; \
+                 writer 1 & writer 2; wait; \
+                 test \"$(sqlite3 $db 'pragma integrity_check')\" = ok; \
+                 test \"$(sqlite3 $db 'select count(*) from t')\" = 120"
+            ),
+        )?;
+    }
+    Ok(())
+}
+
+fn tar(at: &Path, beside: &Path) -> Result<(), String> {
+    let (root, beside) = (crate::root().join("docs"), beside.display());
+    shell(
+        at,
+        &format!(
+            "cp -a '{root}' '{beside}/tree'; ln '{beside}/tree/start.md' '{beside}/tree/link'; \
+             ln -s nowhere '{beside}/tree/symlink'; mkfifo '{beside}/tree/fifo'; \
+             tar -C '{beside}' -cf - tree | tar -xpf -; diff -r --no-dereference \
+             --exclude=fifo '{beside}/tree' tree; tar -C '{beside}' -cf '{beside}/there.tar' \
+             --sort=name --numeric-owner tree; tar -cf '{beside}/back.tar' --sort=name \
+             --numeric-owner tree; cmp '{beside}/there.tar' '{beside}/back.tar'",
+            root = root.display()
+        ),
+    )
+}
