@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tyr_fs::blocking::FileSystem;
 use tyr_fs::{Access as Rights, Attributes, Kind, Node, Options, RenameMode, Time};
 
+use super::tree::{self, ExportArguments, ImportArguments};
 use crate::failure::{Failure, Outcome};
 use crate::output::table;
 use crate::progress::{self, Unit};
@@ -45,6 +46,10 @@ pub enum FsCommand {
     /// Show what is known of a file
     #[command(after_help = "Example:\n  tyr fs stat home /letters/first")]
     Stat(PathArguments),
+    /// Copy a tree of this machine into a file system
+    Import(ImportArguments),
+    /// Copy a tree of a file system to this machine
+    Export(ExportArguments),
     /// Check that everything in a file system fits together
     Check(CheckArguments),
 }
@@ -151,6 +156,8 @@ pub fn run(session: &mut Session, command: FsCommand) -> Outcome {
         FsCommand::Rm(arguments) => rm(session, &arguments),
         FsCommand::Mv(arguments) => mv(session, &arguments),
         FsCommand::Stat(arguments) => stat(session, &arguments),
+        FsCommand::Import(arguments) => tree::import(session, &arguments),
+        FsCommand::Export(arguments) => tree::export(session, &arguments),
         FsCommand::Check(arguments) => check(session, &arguments.name),
     }
 }

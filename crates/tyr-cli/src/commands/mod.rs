@@ -29,6 +29,7 @@ pub mod secret;
 pub mod snapshot;
 pub mod source;
 pub mod stretches;
+pub mod tree;
 pub mod txn;
 pub mod usage;
 pub mod watch;

@@ -8,6 +8,7 @@ mod classes;
 mod cluster;
 mod demonstration;
 mod exit_codes;
+mod files;
 mod lifecycle;
 mod locks;
 mod log;

@@ -43,7 +43,7 @@ pub struct MountOptions {
 /// Needs `/dev/fuse`, and root or `fusermount3` (Debian's `fuse3`). As root all users may use it.
 ///
 /// # Errors
-/// What the kernel or `fusermount3` says.
+/// `ENOENT`, `ENOTDIR` of the directory; what the kernel or `fusermount3` says.
 pub fn mount(
     files: &FileSystem,
     at: impl AsRef<Path>,
@@ -68,6 +68,9 @@ pub fn mount(
     config.n_threads = Some(available_parallelism().map_or(1, NonZero::get));
     config.clone_fd = true;
     let at = at.as_ref().canonicalize()?;
+    if !at.is_dir() {
+        return Err(Errno::NOTDIR.into());
+    }
     let bridge = Bridge::new(files.with_access_times(access_times));
     let session = fuser::spawn_mount(bridge, &at, &config)?;
     Ok(Mount { session, at })

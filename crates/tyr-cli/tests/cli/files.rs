@@ -1,0 +1,186 @@
+//! `tyr fs` and `tyr mount`: file systems from a shell.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::shell::{Shell, noise};
+
+fn made() -> Shell {
+    let shell = Shell::empty();
+    shell.ok(["fs", "create", "home"]);
+    shell
+}
+
+/// A tree of this machine with one of everything that is copied.
+fn tree(shell: &Shell) -> PathBuf {
+    let root = shell.path("tree");
+    fs::create_dir_all(root.join("a/b")).unwrap();
+    fs::write(root.join("a/small"), "small").unwrap();
+    fs::write(root.join("a/b/large"), noise(300_000, 1)).unwrap();
+    fs::hard_link(root.join("a/small"), root.join("link")).unwrap();
+    symlink("a/small", root.join("symlink")).unwrap();
+    fs::set_permissions(root.join("a/small"), fs::Permissions::from_mode(0o640)).unwrap();
+    root
+}
+
+#[test]
+fn files_are_put_listed_renamed_and_removed() {
+    let shell = made();
+    assert_eq!(shell.text(["fs", "list"]), "home\n");
+    shell.ok(["fs", "mkdir", "home", "/dir"]);
+    let large = noise(9 << 20, 2);
+    shell.ok_fed(["fs", "put", "home", "/dir/large"], &large);
+    shell.ok_fed(["fs", "put", "home", "/dir/small"], b"text");
+    assert!(shell.ok(["fs", "cat", "home", "/dir/large"]) == large);
+    shell.ok(["fs", "mv", "home", "/dir/small", "/small"]);
+    assert_eq!(shell.ok(["fs", "cat", "home", "/small"]), b"text");
+    assert_eq!(shell.text(["fs", "ls", "home", "/dir"]), "large\n");
+    let long = shell.text(["fs", "ls", "-l", "home", "/"]);
+    assert!(long.contains("directory 0755") && long.contains("file      0644"), "{long}");
+    let stat = &shell.json(["fs", "stat", "home", "/dir/large"])[0];
+    assert_eq!((&stat["size"], &stat["kind"]), (&large.len().into(), &"file".into()));
+    shell.ok(["fs", "mv", "--exchange", "home", "/dir", "/small"]);
+    assert_eq!(shell.text(["fs", "ls", "home", "/small"]), "large\n");
+    assert_eq!(shell.refused(["fs", "rm", "home", "/small"]).0, 9);
+    shell.ok(["fs", "rm", "home", "/small/large"]);
+    shell.ok(["fs", "rm", "home", "/small"]);
+    let found = &shell.json(["fs", "check", "home"])[0];
+    assert_eq!((&found["names"], &found["bytes"]), (&1.into(), &4.into()), "{found}");
+    shell.assert_clean();
+}
+
+#[test]
+fn what_is_wrong_is_said_with_a_code_of_its_own() {
+    let shell = made();
+    assert_eq!(shell.refused(["fs", "create", "home"]).0, 4);
+    let (code, _, text) = shell.refused(["fs", "ls", "none"]);
+    assert!(code == 3 && text.contains("no file system none"), "{code} {text}");
+    shell.ok(["keyspace", "create", "other.meta", "--durability", "buffered"]);
+    shell.ok(["keyspace", "create", "other.data", "--durability", "buffered"]);
+    assert_eq!(shell.refused(["fs", "ls", "other"]).0, 3);
+    let (code, _, text) = shell.refused(["fs", "cat", "home", "/no/file"]);
+    assert!(code == 3 && text.contains("there is no no in directory 1"), "{code} {text}");
+    assert_eq!(shell.refused(["fs", "cat", "home", "/"]).0, 9);
+}
+
+#[test]
+fn a_tree_comes_back_as_it_was() {
+    let shell = made();
+    let root = tree(&shell);
+    let told = &shell.json(["fs", "import", "home", root.to_str().unwrap(), "/in"])[0];
+    let counts = |it: &serde_json::Value| {
+        ["directories", "files", "bytes", "left_out"].map(|name| it[name].as_u64().unwrap())
+    };
+    assert_eq!(counts(told), [3, 3, 300_005, 0]);
+    assert_eq!(shell.refused(["fs", "import", "home", root.to_str().unwrap(), "/in"]).0, 4);
+    let back = shell.path("back");
+    let told = &shell.json(["fs", "export", "home", "/in", back.to_str().unwrap()])[0];
+    assert_eq!(counts(told), [3, 3, 300_005, 0]);
+    for name in ["a", "a/b", "a/small", "a/b/large", "link", "symlink"] {
+        let [one, two] = [&root, &back].map(|it| fs::symlink_metadata(it.join(name)).unwrap());
+        let told = |it: &fs::Metadata| (it.mode(), it.uid(), it.gid(), it.nlink());
+        assert_eq!(told(&one), told(&two), "{name}");
+        if one.is_file() {
+            assert_eq!(one.modified().unwrap(), two.modified().unwrap(), "{name}");
+            assert!(fs::read(root.join(name)).unwrap() == fs::read(back.join(name)).unwrap());
+        }
+    }
+    assert_eq!(fs::read_link(back.join("symlink")).unwrap(), Path::new("a/small"));
+    shell.ok(["fs", "check", "home"]);
+}
+
+/// `tyr mount` that runs, and where.
+struct Mounted {
+    process: Child,
+    at: PathBuf,
+}
+
+impl Mounted {
+    /// Mounts; `None` where nothing can be mounted.
+    fn new(shell: &Shell, more: &[&str]) -> Option<Self> {
+        if File::options().read(true).write(true).open("/dev/fuse").is_err() {
+            eprintln!("skipped: /dev/fuse cannot be opened here");
+            return None;
+        }
+        let at = shell.path("mnt");
+        fs::create_dir_all(&at).unwrap();
+        let arguments = ["mount", "home", at.to_str().unwrap()];
+        let mut command = shell.command(arguments.iter().chain(more));
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.contains("is mounted at"), "{line}");
+        Some(Self { process, at })
+    }
+
+    /// Ends it as Ctrl-C does.
+    fn interrupt(mut self) {
+        let pid = Pid::from_child(&self.process);
+        kill_process(pid, Signal::INT).unwrap();
+        assert!(self.process.wait().unwrap().success());
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        assert!(!mounts.contains(self.at.to_str().unwrap()), "{mounts}");
+    }
+}
+
+#[test]
+fn a_mount_shows_files_until_ctrl_c_and_leaves_nothing_behind() {
+    let shell = made();
+    shell.ok_fed(["fs", "put", "home", "/before"], b"before");
+    let Some(mounted) = Mounted::new(&shell, &[]) else { return };
+    let at = mounted.at.clone();
+    assert_eq!(fs::read_to_string(at.join("before")).unwrap(), "before");
+    fs::create_dir(at.join("dir")).unwrap();
+    fs::write(at.join("dir/file"), "written").unwrap();
+    mounted.interrupt();
+    assert_eq!(fs::read_dir(&at).unwrap().count(), 0);
+    assert_eq!(shell.ok(["fs", "cat", "home", "/dir/file"]), b"written");
+    let Some(mounted) = Mounted::new(&shell, &["--read-only"]) else { return };
+    let refused = fs::write(at.join("dir/file"), "again").unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+    assert_eq!(fs::read_to_string(at.join("dir/file")).unwrap(), "written");
+    mounted.interrupt();
+    shell.ok(["fs", "check", "home"]);
+}
+
+#[test]
+fn a_mount_ends_behind_the_last_file_that_is_open_there() {
+    let shell = made();
+    let Some(mut mounted) = Mounted::new(&shell, &[]) else { return };
+    let mut file = File::create_new(mounted.at.join("file")).unwrap();
+    kill_process(Pid::from_child(&mounted.process), Signal::INT).unwrap();
+    // Whoever looks for files there finds none any more; what is open goes on.
+    crate::nodes::until("it is unmounted", || !mounted.at.join("file").exists());
+    std::io::Write::write_all(&mut file, b"late").unwrap();
+    assert!(mounted.process.try_wait().unwrap().is_none());
+    drop(file);
+    assert!(mounted.process.wait().unwrap().success());
+    assert_eq!(shell.ok(["fs", "cat", "home", "/file"]), b"late");
+}
+
+#[test]
+fn what_cannot_be_mounted_is_said_and_changes_nothing() {
+    let shell = made();
+    let missing = shell.path("missing");
+    let (code, _, text) = shell.refused(["mount", "home", missing.to_str().unwrap()]);
+    assert!(code != 0 && text.contains("cannot mount at"), "{code} {text}");
+    let file = shell.path("file");
+    fs::write(&file, "kept").unwrap();
+    let (code, _, _) = shell.refused(["mount", "home", file.to_str().unwrap()]);
+    assert_ne!(code, 0);
+    let at = shell.path("at");
+    fs::create_dir(&at).unwrap();
+    assert_eq!(shell.refused(["mount", "none", at.to_str().unwrap()]).0, 3);
+    let Some(mounted) = Mounted::new(&shell, &[]) else { return };
+    // The store has one program at a time.
+    let (code, _, text) = shell.refused(["fs", "ls", "home"]);
+    assert!(code == 6 && text.contains("open"), "{code} {text}");
+    mounted.interrupt();
+    assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
+    shell.ok(["fs", "check", "home"]);
+}
