@@ -1,5 +1,7 @@
 //! `tyr fs` and `tyr mount`: file systems from a shell.
 
+#![allow(clippy::unwrap_used, reason = "all of this is tests")]
+
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
