@@ -1,8 +1,8 @@
 //! What values may be: guards of prefixes, which administrators put.
 //!
-//! A key `guards/<prefix>` says what all keys that begin with that prefix may hold, and how they may
-//! change. Of all prefixes that a key begins with, the longest that has a guard decides, alone. Its
-//! value is text, one rule a line:
+//! A key `guards/<prefix>` says what all keys that begin with that prefix may hold, and how they
+//! may change. Of all prefixes that a key begins with, the longest that has a guard decides, alone.
+//! Its value is text, one rule a line:
 //!
 //! ```text
 //!   guards/service/log/   ──►   bytes: 1..64          so long, from and to

@@ -1,7 +1,8 @@
 //! What happens at a node that who looks after the cluster has to know: for the cluster log.
 //!
 //! ```text
-//!   disk, log, reads, scrubbing, clock, methods ──say──► waiting, bounded ──task──► the monitors' leader
+//!   disk, log, reads, scrubbing, clock, methods ──say──► waiting, bounded
+//!                                                          └──task──► the monitors' leader
 //! ```
 //!
 //! Saying takes a lock for a moment and waits for nobody. A node says some twenty things a minute
