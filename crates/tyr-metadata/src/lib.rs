@@ -13,8 +13,8 @@
 //! Reading order: [`path`] is what a key may be, [`limits`] how much there may be; [`transaction`]
 //! is what is asked for, [`store`] what there is, [`history`] what a watch is told; [`access`] says
 //! who may read and write what, [`guard`] what values may be; [`reserved`] names the keys that the
-//! cluster itself uses; [`presence`] binds entries to who put them. With the feature `serde` all of it travels, and a
-//! store has an image.
+//! cluster itself uses; [`presence`] binds entries to who put them. With the feature `serde` all of
+//! it travels, and a store has an image.
 //!
 //! This crate must not know how the store is agreed upon or kept, nor what its values mean, those
 //! of [`access`] excepted. It is deterministic: every monitor applies the same transactions in the
