@@ -3,7 +3,7 @@
 //! [`Tyr::transact`](tyr::Tyr::transact) does the same for a closure; a future with such a closure
 //! in it is bound to its thread today, and consumers are to run on any.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tyr::{Error, ErrorKind};
 
@@ -11,16 +11,29 @@ use crate::log::now_us;
 
 /// How often a transaction is run, or goes on elsewhere, before it gives up.
 pub const TRIES_MAX: u32 = 64;
+/// For so long it is run again however often that was: while nodes are cut off from each other all
+/// runs may meet the same conflict, and 64 of them take less than a second.
+const TRIED_MIN: Duration = Duration::from_secs(10);
 
 /// The runs of one transaction so far.
-#[derive(Debug, Default)]
-pub struct Tries(u32);
+#[derive(Debug)]
+pub struct Tries {
+    count: u32,
+    begun: Instant,
+}
+
+impl Default for Tries {
+    fn default() -> Self {
+        Self { count: 0, begun: Instant::now() }
+    }
+}
 
 impl Tries {
     /// Whether it is to be run again after it ended so; then a pause is over.
     pub async fn again(&mut self, error: &Error) -> bool {
-        self.0 += 1;
-        let is_again = error.kind() == ErrorKind::Conflict && self.0 < TRIES_MAX;
+        self.count += 1;
+        let is_early = self.count < TRIES_MAX || self.begun.elapsed() < TRIED_MIN;
+        let is_again = error.kind() == ErrorKind::Conflict && is_early;
         if is_again {
             let pause = self.pause(now_us());
             blocking::unblock(move || std::thread::sleep(pause)).await;
@@ -30,7 +43,7 @@ impl Tries {
 
     /// Doubling from 20 µs to 10 ms, and less by up to a half, so that two do not meet again.
     fn pause(&self, chance: u64) -> Duration {
-        let ceiling_us = (20_u64 << self.0.min(9)).min(10_000);
+        let ceiling_us = (20_u64 << self.count.min(9)).min(10_000);
         Duration::from_micros(ceiling_us / 2 + chance % (ceiling_us / 2))
     }
 }
@@ -41,9 +54,10 @@ mod tests {
 
     #[test]
     fn pauses_grow_up_to_a_bound() {
-        let pauses = |chance| (1..TRIES_MAX).map(move |n| Tries(n).pause(chance));
+        let tries = |count| Tries { count, ..Tries::default() };
+        let pauses = |chance| (1..TRIES_MAX).map(move |n| tries(n).pause(chance));
         assert!(pauses(0).is_sorted());
         assert!(pauses(u64::MAX).all(|pause| pause <= Duration::from_millis(10)));
-        assert_eq!(Tries(1).pause(0), Duration::from_micros(20));
+        assert_eq!(tries(1).pause(0), Duration::from_micros(20));
     }
 }
