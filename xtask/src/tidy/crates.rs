@@ -9,7 +9,7 @@ use super::finding::Finding;
 use super::tree::{Tree, line_of};
 
 /// A crate and the crates of this repository that it may depend on.
-const EDGES: [(&str, &[&str]); 30] = [
+const EDGES: [(&str, &[&str]); 31] = [
     ("tyr-types", &[]),
     ("tyr-metadata", &["tyr-types"]),
     ("tyr-class", &["tyr-types"]),
@@ -54,6 +54,7 @@ const EDGES: [(&str, &[&str]); 30] = [
     ("tyr-telemetry", &["tyr"]),
     ("tyr-log", &["tyr"]),
     ("tyr-object", &["tyr", "tyr-class"]),
+    ("tyr-object-store", &["tyr"]),
     ("tyr-fs", &["tyr"]),
     ("tyr-zlog", &["tyr", "tyr-class", "tyr-object"]),
     (
@@ -96,7 +97,7 @@ const EDGES: [(&str, &[&str]); 30] = [
 ];
 
 /// What only a crate's tests may depend on besides: a client is tried against nodes.
-const TEST_EDGES: [(&str, &str); 13] = [
+const TEST_EDGES: [(&str, &str); 14] = [
     ("tyr-server", "tyr-client"),
     ("tyr-object", "tyr-server"),
     ("tyr-object", "tyr-net"),
@@ -107,6 +108,7 @@ const TEST_EDGES: [(&str, &str); 13] = [
     ("tyr-python", "tyr-testing"),
     ("tyr-log", "tyr-testing"),
     ("tyr-object", "tyr-testing"),
+    ("tyr-object-store", "tyr-testing"),
     ("tyr-zlog", "tyr-server"),
     ("tyr-zlog", "tyr-testing"),
     ("tyr-cli", "tyr-testing"),
