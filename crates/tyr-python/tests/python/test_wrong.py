@@ -204,6 +204,9 @@ class WrongInput(StoreCase):
 
 class Interrupted(unittest.TestCase):
     def test_ctrl_c_ends_a_call_that_waits(self):
+        # Who is started in the background by a shell without job control ignores it.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
         with socket.create_server(("127.0.0.1", 0)) as silent:
             address = "tyr://127.0.0.1:%d" % silent.getsockname()[1]
             timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
