@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{FileAttr, FileType, INodeNo, RenameFlags, ReplyEmpty, ReplyXattr};
-use rustix::fs::FallocateFlags;
+use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
@@ -22,6 +22,11 @@ pub fn errno(error: &Error) -> fuser::Errno {
         _ => tracing::trace!("{error}"),
     }
     fuser::Errno::from_i32(error.errno().raw_os_error())
+}
+
+/// Whether what is opened with these flags must be made by that.
+pub fn is_exclusive(flags: i32) -> bool {
+    OFlags::from_bits_retain(flags.cast_unsigned()).contains(OFlags::EXCL)
 }
 
 /// A name that the kernel says.

@@ -14,8 +14,8 @@ use fuser::{
 use rustix::io::Errno;
 
 use super::answers::{
-    allocation, done, errno, file_attr, kind_of, name_of, offset_of, rename_mode, time_of,
-    xattr_answer,
+    allocation, done, errno, file_attr, is_exclusive, kind_of, name_of, offset_of, rename_mode,
+    time_of, xattr_answer,
 };
 use super::state::{Bridge, GENERATION, LIFETIME};
 use crate::error::Error;
@@ -194,14 +194,19 @@ impl Filesystem for Bridge {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        let made = (|| {
+        let make = || -> Result<_, Error> {
             let seen = self.make(request, parent, name, (Kind::Regular, mode, 0))?;
             let opened = self.open_node(&seen.node, flags)?;
             Ok((self.tell(&seen), opened))
-        })();
-        match made {
+        };
+        match make() {
             Ok((attr, (handle, flags))) => {
                 reply.created(&LIFETIME, &attr, GENERATION, handle, flags);
+            }
+            // Another mount has just made it. By this answer the kernel looks again, and opens what
+            // it finds as any file, with the rights and the cut that belong to that.
+            Err(error) if error.errno() == Errno::EXIST && !is_exclusive(flags) => {
+                reply.error(fuser::Errno::ESTALE);
             }
             Err(error) => reply.error(errno(&error)),
         }

@@ -71,6 +71,21 @@ fn unlinked_by_the_other(one: &Path, two: &Path) {
     assert_eq!(&all, b"before after");
 }
 
+/// Both make the same files at once: one of them does, and the other opens what is there.
+fn made_by_both(one: &Path, two: &Path) {
+    std::thread::scope(|scope| {
+        for at in [one, two] {
+            scope.spawn(move || {
+                let mut options = OpenOptions::new();
+                options.append(true).create(true);
+                for number in 0..50 {
+                    options.open(at.join(format!("made {number}"))).unwrap();
+                }
+            });
+        }
+    });
+}
+
 fn appended_by_both(one: &Path, two: &Path) {
     std::thread::scope(|scope| {
         for (writer, at) in [one, two].into_iter().enumerate() {
@@ -95,6 +110,7 @@ fn two_mounts_of_one_cluster_see_each_other() {
     with_mounts(Kind::Cluster, |one, two| {
         see_each_other(one, two);
         unlinked_by_the_other(one, two);
+        made_by_both(one, two);
         appended_by_both(one, two);
     });
 }
@@ -104,6 +120,7 @@ fn two_mounts_of_one_store_see_each_other() {
     with_mounts(Kind::Embedded, |one, two| {
         see_each_other(one, two);
         unlinked_by_the_other(one, two);
+        made_by_both(one, two);
         appended_by_both(one, two);
     });
 }
