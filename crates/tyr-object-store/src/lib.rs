@@ -1,4 +1,4 @@
-//! Týr as an [`ObjectStore`] of the crate `object_store`, for programs that know only that trait.
+//! Týr as an [`ObjectStore`](object_store::ObjectStore), for programs that know only that trait.
 //!
 //! An object is a blob of one keyspace: its path is the blob's key, behind an optional prefix. Its
 //! e-tag is the version of the blob, as text.
