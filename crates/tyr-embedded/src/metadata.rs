@@ -103,14 +103,8 @@ impl Metadata {
         let _alone = self.changing.lock();
         let planned = {
             let state = self.look(base)?;
-            let store = state.read()?;
-            match guard::is_concerned(store, transaction) {
-                true => {
-                    let guarded = guard::guarded(store, &everything(), transaction.clone())?;
-                    store.plan(&everything(), &guarded)?
-                }
-                false => store.plan(&everything(), transaction)?,
-            }
+            let (store, actor) = (state.read()?, everything());
+            store.plan(&actor, &guard::guarded(store, &actor, transaction)?)?
         };
         self.carry_out(base, planned)
     }

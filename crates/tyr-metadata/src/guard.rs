@@ -139,8 +139,11 @@ fn bounds<T: std::str::FromStr + PartialOrd>(says: &str) -> Option<(T, T)> {
 /// # Errors
 /// `InvalidArgument`, or `AlreadyExists` for what is put once, with the guard's rule;
 /// `PermissionDenied` for guards that are put by who is no administrator.
-pub fn guarded(store: &Store, actor: &Actor, transaction: Transaction) -> Result<Transaction> {
+pub fn guarded(store: &Store, actor: &Actor, transaction: &Transaction) -> Result<Transaction> {
     let mut guarded = transaction.clone();
+    if !is_concerned(store, transaction) {
+        return Ok(guarded);
+    }
     for (index, alteration) in transaction.alterations.iter().enumerate() {
         let (path, new) = (alteration.path(), alteration.value().map(|value| &value[..]));
         if path.as_str().starts_with(PREFIX) {
@@ -169,7 +172,7 @@ pub fn guarded(store: &Store, actor: &Actor, transaction: Transaction) -> Result
 }
 
 /// Whether anything that a transaction changes may be guarded: else it needs no look.
-pub fn is_concerned(store: &Store, transaction: &Transaction) -> bool {
+fn is_concerned(store: &Store, transaction: &Transaction) -> bool {
     let is_guard = |it: &Alteration| it.path().as_str().starts_with(PREFIX);
     store.paths(PREFIX).next().is_some() || transaction.alterations.iter().any(is_guard)
 }
@@ -218,7 +221,7 @@ mod tests {
 
     /// Asks for a transaction as whoever agrees on it does.
     fn ask(store: &mut Store, transaction: Transaction) -> Result<u64> {
-        let guarded = guarded(store, &Actor::System, transaction)?;
+        let guarded = guarded(store, &Actor::System, &transaction)?;
         store.apply(&Actor::System, &guarded)
     }
 
@@ -269,7 +272,7 @@ mod tests {
     fn of_two_who_were_let_pass_side_by_side_the_second_is_a_conflict() {
         let mut store = store("once/", "change: once");
         let [one, two] =
-            ["1", "2"].map(|value| guarded(&store, &Actor::System, put("once/a", value)).unwrap());
+            ["1", "2"].map(|value| guarded(&store, &Actor::System, &put("once/a", value)).unwrap());
         store.apply(&Actor::System, &one).unwrap();
         let error = store.apply(&Actor::System, &two).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict);
@@ -278,7 +281,7 @@ mod tests {
     #[test]
     fn guards_are_for_administrators_and_say_what_is_wrong_with_them() {
         let mut store = Store::new();
-        let error = guarded(&store, &user(), put("guards/s/", "change: once")).unwrap_err();
+        let error = guarded(&store, &user(), &put("guards/s/", "change: once")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::PermissionDenied);
         for wrong in ["bytes", "bytes: 3..2", "range: a..b", "value: json", "change: down"] {
             let error = ask(&mut store, put("guards/s/", wrong)).unwrap_err();

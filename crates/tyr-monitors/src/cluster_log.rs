@@ -138,18 +138,13 @@ impl Numbers {
 
 impl Monitor {
     /// Adds an entry to what a user changes of what is the cluster's own: users, quotas, rights,
-    /// and what lies under `cluster/`; and to what is done to a class of objects.
-    pub(super) async fn note_act(
-        &self,
-        actor: &Actor,
-        transaction: Transaction,
-    ) -> Result<Transaction, Fault> {
-        let Actor::User { .. } = actor else { return Ok(transaction) };
+    /// and what lies under `cluster/`; and to what is done to a class of objects. By what is here it
+    /// is numbered, and told what was there before: whoever asks is the leader, and current.
+    pub(super) fn note_act(&self, actor: &Actor, transaction: Transaction) -> Transaction {
+        let Actor::User { .. } = actor else { return transaction };
         if !transaction.alterations.iter().any(is_act) {
-            return Ok(transaction);
+            return transaction;
         }
-        // What it is numbered by, and what was there before.
-        self.be_current().await?;
         let store = self.shared.committed.read();
         let acts = transaction.alterations.iter().filter(|it| is_act(it));
         let mut lines: Vec<String> = acts.map(|it| self.describe(&store, it)).collect();
@@ -157,7 +152,7 @@ impl Monitor {
             lines.truncate(LINES_MAX);
             lines.push("and more".to_owned());
         }
-        Ok(self.with_act(actor, transaction, &store, lines.join("\n")))
+        self.with_act(actor, transaction, &store, lines.join("\n"))
     }
 
     /// Adds an entry of what somebody does, unless there is no room for it.

@@ -15,12 +15,14 @@ impl Monitor {
         actor: &Actor,
         transaction: Transaction,
     ) -> Result<u64, Fault> {
+        // A guard whose put was answered is there then.
+        self.be_current().await?;
         let mut tries = 0;
         loop {
             tries += 1;
-            let guarded = self.guarded(actor, &transaction).await?;
+            let guarded = self.guarded(actor, &transaction)?;
             let is_added = guarded.conditions.len() > transaction.conditions.len();
-            let noted = self.note_act(actor, guarded).await?;
+            let noted = self.note_act(actor, guarded);
             match self.write(actor, noted).await {
                 // What a guard was asked about has changed since, perhaps.
                 Err(Fault::Refused(refusal))
@@ -30,19 +32,14 @@ impl Monitor {
         }
     }
 
-    /// A transaction with what guards want to stay as it is.
-    pub(super) async fn guarded(
+    /// A transaction with what guards want to stay as it is, by what is here: whoever asks is the
+    /// leader, and current.
+    pub(super) fn guarded(
         &self,
         actor: &Actor,
         transaction: &Transaction,
     ) -> Result<Transaction, Fault> {
-        // A guard whose put was answered is there then.
-        self.be_current().await?;
         let store = self.shared.committed.read();
-        if !guard::is_concerned(&store, transaction) {
-            return Ok(transaction.clone());
-        }
-        guard::guarded(&store, actor, transaction.clone())
-            .map_err(|error| Fault::Refused(error.into()))
+        guard::guarded(&store, actor, transaction).map_err(|error| Fault::Refused(error.into()))
     }
 }

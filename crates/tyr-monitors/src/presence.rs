@@ -134,7 +134,7 @@ impl Monitor {
             Presence::Bind { id, transaction } => {
                 self.check_presence(actor, id)?;
                 self.check_binding(actor, &transaction).map_err(refused)?;
-                let transaction = self.guarded(actor, &transaction).await?;
+                let transaction = self.guarded(actor, &transaction)?;
                 let binding = presence::bind(&transaction, id).map_err(refused)?;
                 let path = presence::presence(id);
                 let binding = binding.when(path.clone(), Expected::Present);
