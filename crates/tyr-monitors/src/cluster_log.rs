@@ -138,8 +138,8 @@ impl Numbers {
 
 impl Monitor {
     /// Adds an entry to what a user changes of what is the cluster's own: users, quotas, rights,
-    /// and what lies under `cluster/`; and to what is done to a class of objects. By what is here it
-    /// is numbered, and told what was there before: whoever asks is the leader, and current.
+    /// and what lies under `cluster/`; and to what is done to a class of objects. It is numbered,
+    /// and told what was there before, by what is here: whoever asks is the leader, and current.
     pub(super) fn note_act(&self, actor: &Actor, transaction: Transaction) -> Transaction {
         let Actor::User { .. } = actor else { return transaction };
         if !transaction.alterations.iter().any(is_act) {
