@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::layout::name::Name;
 use crate::layout::record::{Access, Kind};
 use crate::plan::attributes::NewAttributes;
+use crate::plan::lookup::{Attributes, Seen};
 use crate::plan::node::Node;
 use crate::plan::rights::{Credentials, Permission};
 use crate::plan::xattrs::no_attribute;
@@ -39,25 +40,34 @@ impl FileSystem {
 
     /// Refuses who may not change the names of a directory.
     pub(super) fn may_enter(&self, directory: &Node) -> Result<()> {
-        let Some(user) = &self.user else { return Ok(()) };
+        self.user.as_ref().map_or(Ok(()), |user| self.entered(user, directory).map(drop))
+    }
+
+    /// The attributes of a directory whose names this user may change.
+    fn entered(&self, user: &Credentials, directory: &Node) -> Result<Attributes> {
         let attributes = self.attributes(directory)?;
         user.check(&attributes, Permission::Execute)?;
-        user.check(&attributes, Permission::Write)
+        user.check(&attributes, Permission::Write)?;
+        Ok(attributes)
     }
 
     /// The same, for what is made there; answers what it has.
     pub(super) fn may_make(&self, directory: &Node, kind: Kind, access: Access) -> Result<Access> {
         let Some(user) = &self.user else { return Ok(access) };
-        self.may_enter(directory)?;
-        Ok(user.owning(access, kind, &self.attributes(directory)?))
+        Ok(user.owning(access, kind, &self.entered(user, directory)?))
     }
 
     /// Refuses who may not take a name from a directory.
     pub(super) fn may_take(&self, directory: &Node, name: &Name) -> Result<()> {
-        let Some(user) = &self.user else { return Ok(()) };
-        self.may_enter(directory)?;
-        let file = self.lookup(directory, name)?.attributes;
-        user.check_sticky(&self.attributes(directory)?, &file)
+        self.user.as_ref().map_or(Ok(()), |user| self.taken(user, directory, name).map(drop))
+    }
+
+    /// What has a name in a directory, which this user may take from it.
+    fn taken(&self, user: &Credentials, directory: &Node, name: &Name) -> Result<Seen> {
+        let entered = self.entered(user, directory)?;
+        let seen = self.lookup(directory, name)?;
+        user.check_sticky(&entered, &seen.attributes)?;
+        Ok(seen)
     }
 
     /// Refuses who may not rename this.
@@ -66,15 +76,12 @@ impl FileSystem {
         (from, name): (&Node, &Name),
         (to, new_name): (&Node, &Name),
     ) -> Result<()> {
-        if self.user.is_none() {
-            return Ok(());
-        }
-        self.may_take(from, name)?;
-        match self.may_take(to, new_name) {
+        let Some(user) = &self.user else { return Ok(()) };
+        let moved = self.taken(user, from, name)?.node;
+        match self.taken(user, to, new_name) {
             Err(error) if error.errno() == Errno::NOENT => {}
-            taken => taken?,
+            taken => drop(taken?),
         }
-        let moved = self.lookup(from, name)?.node;
         match moved.kind == Kind::Directory && from.number != to.number {
             // It gets another `..`.
             true => self.may(&moved, Permission::Write),
