@@ -8,13 +8,14 @@
 //!
 //! It is sent under the same id, and to the same head of the same map it is no retry: to that it is
 //! what the network may always have doubled (F4). Both end after
-//! [`ROOM_WAIT_US`] in the node's words. How many may be in flight is in [`limits`](super::limits).
+//! `ROOM_WAIT_US` in the node's words. That, and how many may be in flight, is in
+//! [`limits`](super::limits).
 
 use tyr_types::{ErrorKind, NodeId};
 
 use super::effect::Effect;
 use super::event::CallId;
-use super::limits::{ROOM_PAUSE_MAX_US, ROOM_PAUSE_US, ROOM_WAIT_US};
+use super::limits::{ROOM_PAUSE_MAX_US, ROOM_PAUSE_US};
 use super::routing::pause_us;
 use super::{Session, Task};
 use crate::abort::Abort;
@@ -32,7 +33,7 @@ impl Session {
         let Task::Commit(submission) = &mut in_flight.task else { return };
         debug_assert!(!submission.is_sent(), "F4: what a node has is asked about at once");
         let now_us = self.now_us;
-        let until_us = *submission.patient_until_us.get_or_insert(now_us + ROOM_WAIT_US);
+        let until_us = submission.patient_until_us(now_us);
         let is_queued = submission.queued_at == Some(to);
         if now_us >= until_us || !is_queued && !self.limits.wait(to, call, submission.len) {
             return self.give_up(call, abort, effects);
@@ -63,7 +64,7 @@ impl Session {
         if abort.kind != ErrorKind::Unavailable || submission.is_question {
             return false;
         }
-        let until_us = *submission.patient_until_us.get_or_insert(now_us + ROOM_WAIT_US);
+        let until_us = submission.patient_until_us(now_us);
         submission.refusals += 1;
         let salt = self.client ^ submission.sequence();
         let pause_us = pause_us(ROOM_PAUSE_US, ROOM_PAUSE_MAX_US, submission.refusals, salt);
