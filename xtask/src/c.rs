@@ -2,8 +2,10 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
+
+use crate::command::{succeeds, target};
 
 /// The names of the shared library; the first is what programs ask for.
 const SHARED: [&str; 2] = ["libtyr.so.1", "libtyr.so"];
@@ -37,9 +39,7 @@ pub fn install(root: &Path, prefix: &Path) -> bool {
     if !cargo(root, &words, "CARGO_INCREMENTAL", "0") {
         return false;
     }
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    match place(&target.join("release"), &root.join("crates/tyr-c/include/tyr.h"), prefix) {
+    match place(&target(root).join("release"), &root.join("crates/tyr-c/include/tyr.h"), prefix) {
         Ok(()) => {
             println!("installed libtyr into {}", prefix.display());
             true
@@ -83,14 +83,7 @@ fn pkg_config(prefix: &Path) -> String {
 
 fn cargo(root: &Path, words: &[&str], variable: &str, value: impl AsRef<OsStr>) -> bool {
     let mut cargo = Command::new("cargo");
-    cargo.current_dir(root).args(words).env(variable, value);
-    match cargo.status() {
-        Ok(status) => status.success(),
-        Err(error) => {
-            eprintln!("cargo does not start: {error}");
-            false
-        }
-    }
+    succeeds(cargo.current_dir(root).args(words).env(variable, value))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! how the repository is laid out, and which commands show that it is in order.
 
 mod c;
+mod command;
 mod fs_suites;
 mod python;
 mod suite;

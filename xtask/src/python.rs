@@ -8,6 +8,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::command::{self, target};
+
 /// Where the package lies.
 const PACKAGE: &str = "crates/tyr-python";
 
@@ -115,19 +117,10 @@ fn environment(root: &Path, folder: &Path, packages: &[&str]) -> bool {
     succeeds(&mut python) && succeeds(pip.args(packages))
 }
 
+/// Runs a command, which is printed first.
 fn succeeds(command: &mut Command) -> bool {
     println!("\n== {command:?}");
-    match command.status() {
-        Ok(status) => status.success(),
-        Err(error) => {
-            eprintln!("it does not start: {error}");
-            false
-        }
-    }
-}
-
-fn target(root: &Path) -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
+    command::succeeds(command)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::command::succeeds;
 use crate::tidy;
 
 /// One thing to check.
@@ -142,11 +143,10 @@ impl std::fmt::Display for Action {
 fn perform(action: &Action, root: &Path) -> bool {
     match action {
         Action::Tidy => tidy::run(root),
-        Action::Cargo(words) => succeeds(cargo(words, root, None)),
+        Action::Cargo(words) => succeeds(&mut cargo(words, root, None)),
         Action::Script(path) => {
             let mut script = Command::new(root.join(path));
-            script.current_dir(root);
-            succeeds(script)
+            succeeds(script.current_dir(root))
         }
         Action::CargoElsewhere(words) => {
             let folder = std::env::temp_dir().join(format!("tyr-xtask-{}", std::process::id()));
@@ -154,7 +154,7 @@ fn perform(action: &Action, root: &Path) -> bool {
                 eprintln!("{}: cannot be created: {error}", folder.display());
                 return false;
             }
-            let is_good = succeeds(cargo(words, root, Some(&folder)));
+            let is_good = succeeds(&mut cargo(words, root, Some(&folder)));
             if let Err(error) = std::fs::remove_dir_all(&folder) {
                 eprintln!("{}: stays behind: {error}", folder.display());
             }
@@ -177,16 +177,6 @@ fn cargo(words: &[&str], root: &Path, folder: Option<&Path>) -> Command {
     }
     command.args(&words[1..]);
     command
-}
-
-fn succeeds(mut command: Command) -> bool {
-    match command.status() {
-        Ok(status) => status.success(),
-        Err(error) => {
-            eprintln!("{}: does not start: {error}", command.get_program().to_string_lossy());
-            false
-        }
-    }
 }
 
 /// What must be installed first, in words; `None` when all is there.
@@ -253,7 +243,7 @@ mod tests {
             command.stdout(Stdio::null()).stderr(Stdio::null());
             command
         };
-        assert!(succeeds(quiet(&["--version"])));
-        assert!(!succeeds(quiet(&["no-such-verb-of-cargo"])));
+        assert!(succeeds(&mut quiet(&["--version"])));
+        assert!(!succeeds(&mut quiet(&["no-such-verb-of-cargo"])));
     }
 }

@@ -18,6 +18,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use self::suites::{SUITES, Suite};
+use crate::command::{succeeds, target};
 
 /// How a suite ended.
 enum End {
@@ -76,10 +77,8 @@ pub fn run(root: &Path, words: &[&str]) -> bool {
 /// The program, built now.
 fn built(root: &Path) -> Option<PathBuf> {
     let words = ["build", "--locked", "--package=tyr-cli"];
-    let status = Command::new("cargo").args(words).current_dir(root).status();
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
-    status.is_ok_and(|status| status.success()).then(|| target.join("debug/tyr"))
+    let is_built = succeeds(Command::new("cargo").args(words).current_dir(root));
+    is_built.then(|| target(root).join("debug/tyr"))
 }
 
 fn in_place(program: &Path, place: &Place, names: &[&str]) -> Result<bool, String> {
