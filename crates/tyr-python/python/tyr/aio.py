@@ -326,8 +326,34 @@ class Keyspace:
         return f"<tyr.aio {self._inner!r}>"
 
 
-class Transaction:
+class _Reading:
+    """What a transaction and a snapshot read in the same way."""
+
+    _inner: _tyr.Transaction | _tyr.Snapshot
+    _calls: _Calls
+
+    async def read(self, keyspace: Keyspace, key: _Key, offset: int, length: int) -> bytes:
+        inner = _inner(keyspace)
+        read: bytes = await self._calls.run(self._inner.read, inner, key, offset, length)
+        return read
+
+    async def get(self, keyspace: Keyspace, key: _Key) -> bytes:
+        read: bytes = await self._calls.run(self._inner.get, _inner(keyspace), key)
+        return read
+
+    async def stat(self, keyspace: Keyspace, key: _Key) -> Stat:
+        stat: Stat = await self._calls.run(self._inner.stat, _inner(keyspace), key)
+        return stat
+
+    async def scan_page(self, keyspace: Keyspace, **words: Any) -> Page:
+        page: Page = await self._calls.run(self._inner.scan_page, _inner(keyspace), **words)
+        return page
+
+
+class Transaction(_Reading):
     """A transaction, in an event loop. One call at a time may use it."""
+
+    _inner: _tyr.Transaction
 
     def __init__(self, inner: _tyr.Transaction, calls: _Calls) -> None:
         self._inner, self._calls = inner, calls
@@ -384,23 +410,6 @@ class Transaction:
     def expect_version(self, keyspace: Keyspace, key: _Key, version: Version) -> None:
         self._inner.expect_version(_inner(keyspace), key, version)
 
-    async def read(self, keyspace: Keyspace, key: _Key, offset: int, length: int) -> bytes:
-        inner = _inner(keyspace)
-        read: bytes = await self._calls.run(self._inner.read, inner, key, offset, length)
-        return read
-
-    async def get(self, keyspace: Keyspace, key: _Key) -> bytes:
-        read: bytes = await self._calls.run(self._inner.get, _inner(keyspace), key)
-        return read
-
-    async def stat(self, keyspace: Keyspace, key: _Key) -> Stat:
-        stat: Stat = await self._calls.run(self._inner.stat, _inner(keyspace), key)
-        return stat
-
-    async def scan_page(self, keyspace: Keyspace, **words: Any) -> Page:
-        page: Page = await self._calls.run(self._inner.scan_page, _inner(keyspace), **words)
-        return page
-
     async def copy(
         self, source: Keyspace, source_key: _Key, target: Keyspace, target_key: _Key
     ) -> int:
@@ -430,8 +439,10 @@ class Transaction:
             await self.commit()
 
 
-class Snapshot:
+class Snapshot(_Reading):
     """A snapshot, in an event loop."""
+
+    _inner: _tyr.Snapshot
 
     def __init__(self, inner: _tyr.Snapshot, calls: _Calls) -> None:
         self._inner, self._calls = inner, calls
@@ -439,23 +450,6 @@ class Snapshot:
     @property
     def version(self) -> Version:
         return self._inner.version
-
-    async def read(self, keyspace: Keyspace, key: _Key, offset: int, length: int) -> bytes:
-        inner = _inner(keyspace)
-        read: bytes = await self._calls.run(self._inner.read, inner, key, offset, length)
-        return read
-
-    async def get(self, keyspace: Keyspace, key: _Key) -> bytes:
-        read: bytes = await self._calls.run(self._inner.get, _inner(keyspace), key)
-        return read
-
-    async def stat(self, keyspace: Keyspace, key: _Key) -> Stat:
-        stat: Stat = await self._calls.run(self._inner.stat, _inner(keyspace), key)
-        return stat
-
-    async def scan_page(self, keyspace: Keyspace, **words: Any) -> Page:
-        page: Page = await self._calls.run(self._inner.scan_page, _inner(keyspace), **words)
-        return page
 
     async def list(self, keyspace: Keyspace, **words: Any) -> AsyncIterator[Entry]:
         while True:
