@@ -9,8 +9,8 @@ use tyr::{ErrorKind, KeyspaceConfig, LeaseOptions, Number, Relation, Result, Tra
 use tyr_net::access::{Key, ROOT, Right, User};
 use tyr_object::blocking::Classes;
 use tyr_object::{Call, keyspace_config};
-use tyr_server::{Formation, InitialNode, NodeId, Observer, Server, ServerOptions};
-use tyr_testing::free_address;
+use tyr_server::{Observer, ServerOptions};
+use tyr_testing::Cluster;
 
 use crate::place::host;
 
@@ -25,7 +25,7 @@ return { name = "till", methods = {
 
 /// A cluster of one node that checks who is there, with a till of 7.
 struct Bank {
-    server: Server,
+    cluster: Cluster,
     folder: tempfile::TempDir,
     secret: Key,
     root: Tyr,
@@ -36,24 +36,18 @@ impl Bank {
     fn open() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let secret = Key::draw().unwrap();
-        let listen = free_address();
-        let mut options = ServerOptions::new(folder.path().to_owned(), listen);
-        let address = listen.to_string();
-        let only = InitialNode { node: NodeId(0), address, is_monitor: true };
-        (options.node, options.formation) = (Some(NodeId(0)), Formation::Initial(vec![only]));
-        options.secret = Some(secret.clone());
-        let server = Server::start(options).unwrap();
-        until("the node serves", || Observer::of(&server).ready().is_well());
+        let give_secret = |options: &mut ServerOptions| options.secret = Some(secret.clone());
+        let cluster = Cluster::form(folder.path(), 1, give_secret);
         let of_root = Tyr::connect_options().user(ROOT, secret.as_str());
-        host(&server, of_root.clone());
-        let root = of_root.connect_blocking(listen.to_string()).unwrap();
+        host(&cluster.servers()[0], of_root.clone());
+        let root = of_root.connect_blocking(cluster.address()).unwrap();
         let tills = root.create_keyspace("tills", keyspace_config()).unwrap();
         root.create_keyspace("others", KeyspaceConfig::default()).unwrap();
         let classes = Classes::of(&root);
         classes.install(None, SCRIPT.as_bytes()).unwrap();
         classes.enable("till", "tills").unwrap();
         classes.call(&tills, "till", &Call::new("till", "pay_in", "7")).unwrap();
-        Self { server, folder, secret, root, tills }
+        Self { cluster, folder, secret, root, tills }
     }
 
     /// Connects as a user of this name who has this right on the tills.
@@ -62,7 +56,7 @@ impl Bank {
         let user = User::new(key.hash()).granted(self.tills.id(), Some(right));
         self.root.metadata().put(&format!("users/{name}"), user.to_bytes()).unwrap();
         let options = Tyr::connect_options().user(name, key.as_str());
-        options.connect_blocking(self.server.listen().to_string()).unwrap()
+        options.connect_blocking(self.cluster.address()).unwrap()
     }
 }
 
@@ -212,7 +206,7 @@ fn who_may_only_call_changes_nothing_in_any_other_way() {
         let call = Call::new("till", method, input);
         classes.call(&tills, "till", &call).map(|answer| answer.to_vec())
     };
-    let refused = || Observer::of(&bank.server).statistics().refused_permission;
+    let refused = || Observer::of(&bank.cluster.servers()[0]).statistics().refused_permission;
     until("the user is known", || call("pay_in", "0").is_ok());
     assert_eq!(call("last", "").unwrap(), b"clerk", "the user who is connected calls");
     let state = || {
@@ -249,6 +243,6 @@ fn who_may_only_call_changes_nothing_in_any_other_way() {
     bank.root.metadata().delete("users/clerk").unwrap();
     until("the user is gone", || call("pay_in", "0").is_err());
     assert_eq!(call("last", "").unwrap_err().kind(), ErrorKind::PermissionDenied);
-    bank.server.stop().unwrap();
+    bank.cluster.servers()[0].stop().unwrap();
     drop((bank.folder, bank.secret));
 }
