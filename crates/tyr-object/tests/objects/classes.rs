@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use tyr::ErrorKind;
 use tyr::blocking::Tyr;
@@ -133,11 +134,16 @@ fn classes_are_listed_by_name_and_without_their_scripts() {
 }
 
 /// Calls again and again, until it is over, and checks each answer against what the changer was
-/// told before that call began; answers how many calls there were.
-fn call_during_changes(place: &Place, caller: u32, told: &AtomicU32, is_over: &AtomicBool) -> u32 {
+/// told before that call began; counts them.
+fn call_during_changes(
+    place: &Place,
+    caller: u32,
+    told: &AtomicU32,
+    is_over: &AtomicBool,
+    calls: &AtomicU32,
+) {
     // Of half of them this program is the host, with records of its own.
     let own = Classes::of(&place.store);
-    let mut calls = 0;
     while !is_over.load(Ordering::Acquire) {
         let least = told.load(Ordering::Acquire);
         let key = format!("of {caller}");
@@ -153,9 +159,17 @@ fn call_during_changes(place: &Place, caller: u32, told: &AtomicU32, is_over: &A
             Ok(said) => assert!(said.parse::<u32>().unwrap() >= least, "{said} after {least}"),
             Err(failure) => assert_eq!(failure.kind(), ErrorKind::PermissionDenied, "{failure}"),
         }
-        calls += 1;
+        calls.fetch_add(1, Ordering::AcqRel);
     }
-    calls
+}
+
+/// Waits until there were so many more calls.
+fn wait_for_calls(calls: &AtomicU32, more: u32) {
+    let (begun, wanted) = (Instant::now(), calls.load(Ordering::Acquire) + more);
+    while calls.load(Ordering::Acquire) < wanted {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nobody calls any more");
+        thread::yield_now();
+    }
 }
 
 #[test]
@@ -163,16 +177,19 @@ fn who_was_told_of_a_change_meets_nothing_older_however_many_call_meanwhile() {
     on_each(|place| {
         place.install(&saying("1"));
         let (told, is_over) = (AtomicU32::new(1), AtomicBool::new(false));
+        let calls = AtomicU32::new(0);
         let keyspace = place.keyspace.name();
         thread::scope(|scope| {
-            let (place, told, is_over) = (&place, &told, &is_over);
-            let begin =
-                |caller| scope.spawn(move || call_during_changes(place, caller, told, is_over));
-            let callers: Vec<_> = (0..4).map(begin).collect();
+            let (place, told, is_over, calls) = (&place, &told, &is_over, &calls);
+            for caller in 0..4 {
+                scope.spawn(move || call_during_changes(place, caller, told, is_over, calls));
+            }
             for version in 2..=4 {
                 let script = place.script(&saying(&version.to_string()));
                 place.classes.install(None, script.as_bytes()).unwrap();
                 told.store(version, Ordering::Release);
+                // In a directory all changes are made before a few calls are.
+                wait_for_calls(calls, 8);
             }
             // Whatever a call answers from here on is below this: only to be refused is right.
             place.classes.disable(&place.class, keyspace).unwrap();
@@ -182,7 +199,7 @@ fn who_was_told_of_a_change_meets_nothing_older_however_many_call_meanwhile() {
                 assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
             }
             is_over.store(true, Ordering::Release);
-            let calls: u32 = callers.into_iter().map(|it| it.join().unwrap()).sum();
+            let calls = calls.load(Ordering::Acquire);
             assert!(calls > 20, "{calls} calls are no load");
         });
         // What is added is there at once, and what is retired is not run again.
