@@ -148,15 +148,8 @@ pub(crate) fn give_back(inner: &Arc<Inner>) {
 
 /// Gives back all that can be, or until it is to stop.
 pub(crate) fn give_all_back(inner: &Inner, is_stopping: impl Fn() -> bool) {
-    while !is_stopping() {
-        match inner.store.base().give_back() {
-            Ok(true) => {}
-            Ok(false) => return,
-            Err(error) => {
-                tracing::warn!(%error, "space could not be given back; it is tried again");
-                return;
-            }
-        }
+    if let Err(error) = inner.store.base().give_all_back(is_stopping) {
+        tracing::warn!(%error, "space could not be given back; it is tried again");
     }
 }
 

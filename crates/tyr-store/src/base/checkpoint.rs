@@ -9,12 +9,14 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use tyr_types::{Error, ErrorKind, ExtentRef, Result};
+use tyr_types::{Error, ExtentRef, Result};
 
 use super::dead::bury;
 use super::fold::Fold;
+use super::giving::WAITING_MAX;
 use super::types::Checkpoint;
 use super::{Base, key, record};
 use crate::disk::{self, Disk, OpenMode};
@@ -128,9 +130,9 @@ type Found = Vec<(Vec<u8>, Bytes)>;
 
 impl Base {
     /// Makes everything folded so far durable and records that the log is needed from `at` on
-    /// only; then forgets old tombstones, and frees what nothing refers to any more:
-    /// [`Base::give_back`] does the rest of that. What is in `kept` stays for a later checkpoint:
-    /// others than blobs refer to it.
+    /// only; then forgets old tombstones, and notes what [`Base::give_back`] may give back, since
+    /// nothing refers to it any more. What is in `kept` stays for a later checkpoint: others than
+    /// blobs refer to it.
     ///
     /// # Errors
     /// `Unavailable` when the disk refuses. [`Base::last_checkpoint`] tells whether the record was
@@ -142,11 +144,12 @@ impl Base {
         assert!(before.sequence <= at.sequence, "a checkpoint at {at:?} after one at {before:?}");
         debug_assert!(before.timestamp <= at.timestamp, "{at:?} has less than {before:?}");
         self.record(at)?;
+        self.is_log_folded.store(true, Ordering::Release);
         self.forget_tombstones(at)?;
-        self.free_dead(kept)?;
+        self.find_dead(kept)?;
         self.free_pages.note_checkpoint();
         drop(alone);
-        self.give_back_in_time()
+        self.give_back_in_need()
     }
 
     /// The checkpoint that a replay of the log begins with.
@@ -213,14 +216,14 @@ impl Base {
         }
     }
 
-    /// Gives dead extents back but those `kept`, or has them given back. All of them were noted in
-    /// a batch that is synced, so no older state of the index, in which they were alive, can come
+    /// Finds the dead extents that may be given back: all but those `kept`. They were noted in a
+    /// batch that is synced, so no older state of the index, in which they were alive, can come
     /// back.
-    fn free_dead(&self, kept: &BTreeSet<ExtentRef>) -> Result<()> {
+    fn find_dead(&self, kept: &BTreeSet<ExtentRef>) -> Result<()> {
         let end = key::behind(key::DEAD).expect("the prefix is not the last");
         let files: BTreeSet<u32> =
             self.extents.files()?.into_iter().map(|file| file.number).collect();
-        let (mut result, mut waiting) = (Ok(()), BTreeSet::new());
+        let mut waiting = BTreeSet::new();
         let mut from = key::DEAD.to_vec();
         loop {
             let dead = self.some_of_meta(&from, &end, FORGET_AT_ONCE)?;
@@ -230,29 +233,19 @@ impl Base {
                 let extent = self.dead_extent(&key, &value)?;
                 from.clone_from(&key);
                 from.push(0);
-                if overlaps(kept, &extent) {
-                    continue;
-                }
-                if extent.file >= self.first_new_file && files.contains(&extent.file) {
-                    // Nothing refers to it again, as may be where the log was read.
+                if !files.contains(&extent.file) {
+                    batch.remove(Table::Meta, key);
+                } else if !overlaps(kept, &extent) {
                     waiting.insert(extent);
-                    continue;
-                }
-                let freed = match files.contains(&extent.file) {
-                    true => self.extents.free(&extent),
-                    false => Ok(()),
-                };
-                match freed {
-                    Err(error) if error.kind() != ErrorKind::NotFound => result = Err(error),
-                    Ok(()) | Err(_) => batch.remove(Table::Meta, key),
                 }
             }
             if !batch.is_empty() {
                 self.index.commit(batch)?;
             }
-            if is_all {
+            // What is more stays noted, and the next checkpoint finds it.
+            if is_all || waiting.len() >= WAITING_MAX {
                 *self.dead_extents.lock() = waiting;
-                return result;
+                return Ok(());
             }
         }
     }
@@ -285,8 +278,8 @@ impl Base {
     /// That comes about when the base is ahead of a log that is read again: what a map takes away
     /// there was, in the base, what came after it, and comes once more.
     pub(super) fn revive(&self, extent: &ExtentRef, batch: &mut IndexBatch) -> Result<()> {
-        if extent.file >= self.first_new_file {
-            return Ok(()); // It was written since the log was read.
+        if extent.file >= self.first_new_file || self.is_log_folded.load(Ordering::Acquire) {
+            return Ok(()); // It was written since the log was read, or the log is done with.
         }
         let end = extent.position + Extents::stored_len(extent);
         let from = key::extent(key::DEAD, extent.file, extent.position);

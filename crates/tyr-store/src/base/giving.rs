@@ -9,8 +9,8 @@ use crate::index::{IndexBatch, Table};
 /// Extents, or frames of some, that are given back in one step: some milliseconds.
 const EXTENTS_AT_ONCE: usize = 64;
 
-/// So many may wait; a checkpoint gives back what is more, and with it the fold waits, and writers.
-const WAITING_MAX: usize = 1 << 15;
+/// So many wait in memory, some megabytes; more stay noted in the index.
+pub(super) const WAITING_MAX: usize = 1 << 17;
 
 const _: () = assert!(EXTENTS_AT_ONCE < WAITING_MAX);
 
@@ -27,10 +27,19 @@ impl Base {
         Ok(self.give_pages_back()? || has_given)
     }
 
-    /// Gives back what must not wait.
-    pub(super) fn give_back_in_time(&self) -> Result<()> {
-        let is_much = || self.dead_extents.lock().len() > WAITING_MAX;
-        while (is_much() || self.is_short_of_room()) && self.give_back()? {}
+    /// Gives back all that can be, or until it is to stop.
+    ///
+    /// # Errors
+    /// As [`Base::give_back`].
+    pub fn give_all_back(&self, is_stopping: impl Fn() -> bool) -> Result<()> {
+        while !is_stopping() && self.give_back()? {}
+        Ok(())
+    }
+
+    /// Gives back what must not wait, though a fold waits for that, and writers: there is little
+    /// room on the disk.
+    pub(super) fn give_back_in_need(&self) -> Result<()> {
+        while self.is_short_of_room() && self.give_back()? {}
         Ok(())
     }
 
@@ -42,7 +51,7 @@ impl Base {
         if some.is_empty() {
             return Ok(false);
         }
-        some.iter().try_for_each(|extent| self.extents.free(extent))?;
+        self.extents.free(&some)?;
         let _alone = self.changing.lock();
         let mut batch = IndexBatch::new();
         for extent in &some {

@@ -119,6 +119,8 @@ pub struct Base {
     checkpoint: Mutex<Checkpoint>,
     /// Extent files below this number were there when the base was opened.
     first_new_file: u32,
+    /// Whether there was a checkpoint since: then all is folded that the log had at the opening.
+    is_log_folded: AtomicBool,
 }
 
 impl Base {
@@ -172,6 +174,7 @@ impl Base {
             totals: Mutex::new(totals),
             checkpoint: Mutex::new(record.checkpoint),
             first_new_file: last_file.saturating_add(1),
+            is_log_folded: AtomicBool::new(false),
         })
     }
 

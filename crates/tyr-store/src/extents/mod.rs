@@ -13,14 +13,15 @@
 //!
 //! [`frame`] is the unit of checking, [`compression`] the form of a payload that is worth it.
 //! [`tail`] gives each its place, [`queue`] is what is written with the next sync, [`reading`] the
-//! way back, and [`files`] opens files and knows their headers. Who refers to an extent is the
-//! base's affair.
+//! way back, [`space`] gives back what nobody refers to, and [`files`] opens files and knows their
+//! headers. Who refers to an extent is the base's affair.
 
 mod compression;
 mod files;
 mod frame;
 mod queue;
 mod reading;
+mod space;
 mod tail;
 
 use std::collections::BTreeMap;
@@ -261,21 +262,6 @@ impl Extents {
         (frame::frames_for(stored_bytes(extent)) * FRAME_LEN) as u64
     }
 
-    /// Gives the space of an extent back. Nobody may read it any more.
-    ///
-    /// # Errors
-    /// `Corrupt` when the reference cannot be one; `Unavailable` when the disk refuses.
-    pub fn free(&self, extent: &ExtentRef) -> Result<()> {
-        self.check_reference(extent)?;
-        if self.queue.get(place_of(extent)).is_some() {
-            let _nobody_writes_it = self.sync.lock();
-            self.queue.remove(place_of(extent));
-        }
-        let file = self.files.get(extent.file)?;
-        file.punch(extent.position, Self::stored_len(extent))
-            .map_err(|error| disk::refusal(self.files.path(extent.file), error))
-    }
-
     /// All extent files, ascending.
     ///
     /// # Errors
@@ -307,56 +293,6 @@ impl Extents {
         self.files.verify_header(number)
     }
 
-    /// Removes a whole file, of which nothing is in use any more.
-    ///
-    /// The file of the highest number is emptied instead, so that its number is not given again.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for the file being written; `Unavailable` when the disk refuses.
-    pub fn remove_file(&self, number: u32) -> Result<()> {
-        self.check_closed(number)?;
-        // A higher file must be durable before it can keep the numbers below it from coming again.
-        self.sync()?;
-        if self.files.numbers()?.last() == Some(&number) {
-            return self.files.cut(number, FRAME_LEN as u64);
-        }
-        self.files.remove(number)
-    }
-
-    /// Gives back everything in a file that is not in `live` (ascending by position): what a crash
-    /// or an abandoned upload left. Answers how many bytes that was.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for the file being written; `Corrupt` when an extent is none of this file;
-    /// `Unavailable` when the disk refuses.
-    pub fn reclaim(&self, number: u32, live: &[ExtentRef]) -> Result<u64> {
-        self.check_closed(number)?;
-        let before = self.files.disk_bytes(number)?;
-        if live.is_empty() {
-            self.remove_file(number)?;
-            let is_there = self.files.numbers()?.contains(&number);
-            return Ok(if is_there { before - self.files.disk_bytes(number)? } else { before });
-        }
-        let file = self.files.get(number)?;
-        let refused = |error| disk::refusal(self.files.path(number), error);
-        let len = self.files.len(number)?;
-        let mut end = FRAME_LEN as u64;
-        for extent in live {
-            self.check_reference(extent)?;
-            if extent.file != number || extent.position < end {
-                return Err(self.corrupt(extent, "overlaps another, or is of another file"));
-            }
-            if end < extent.position {
-                file.punch(end, extent.position - end).map_err(refused)?;
-            }
-            end = extent.position + Self::stored_len(extent);
-        }
-        if end < len {
-            self.files.cut(number, end)?;
-        }
-        Ok(before.saturating_sub(self.files.disk_bytes(number)?))
-    }
-
     fn check_usable(&self) -> Result<()> {
         if self.is_broken.load(Ordering::Acquire) {
             return Err(Error::unavailable(format!(
@@ -373,16 +309,6 @@ impl Extents {
             "{what}: a write or sync failed, nothing more is written; open the store again"
         );
         Error::io(text, error)
-    }
-
-    fn check_closed(&self, number: u32) -> Result<()> {
-        match &*self.tail.lock() {
-            Some(tail) if tail.number == number => Err(Error::invalid(format!(
-                "{} is being written and cannot be removed or reclaimed",
-                self.files.path(number)
-            ))),
-            Some(_) | None => Ok(()),
-        }
     }
 
     /// Whether a reference can be one: it may come from a damaged place.

@@ -230,7 +230,7 @@ fn a_freed_extent_takes_no_space_and_reads_as_a_hole() {
     let one = extents.write(&noise(1, 20_000), false).unwrap();
     let two = extents.write(&noise(2, 20_000), false).unwrap();
     let before = disk.disk_bytes();
-    extents.free(&one).unwrap();
+    extents.free(&[one]).unwrap();
     assert_eq!(before - disk.disk_bytes(), Extents::stored_len(&one));
     let error = extents.verify(&one).unwrap_err();
     assert!(error.message().contains("there is a hole"), "{error}");
@@ -394,7 +394,7 @@ fn what_is_freed_before_it_is_written_is_never_written() {
     let disk = SimulatedDisk::new();
     let extents = open(&disk);
     let (one, two) = (later(&extents, &noise(1, 50_000)), later(&extents, &noise(2, 50_000)));
-    extents.free(&one).unwrap();
+    extents.free(&[one]).unwrap();
     extents.sync().unwrap();
     let error = extents.verify(&one).unwrap_err();
     assert!(error.message().contains("there is a hole"), "{error}");

@@ -54,6 +54,24 @@ fn a_checkpoint_leaves_dead_extents_to_be_given_back_and_what_dies_there_since_i
     assert_eq!(fixture.findings(), []);
 }
 
+/// The file system takes long to give so many frames back, and folds would wait for that.
+#[test]
+fn what_dies_of_an_extent_from_before_the_opening_is_left_to_be_given_back_as_well() {
+    let fixture = Fixture::new(false);
+    show_extent(&fixture);
+    let fixture = fixture.reopened();
+    fixture.base.reclaim(&[]).unwrap();
+    fixture.write("a", 2, 0, &vec![2; 500_000]);
+    let both = fixture.extents.disk_bytes().unwrap();
+    let checkpoint = Checkpoint { sequence: 2, timestamp: at(2) };
+    fixture.base.checkpoint(checkpoint, &BTreeSet::new()).unwrap();
+    assert_eq!(fixture.extents.disk_bytes().unwrap(), both, "the checkpoint gave it back");
+    while fixture.base.give_back().unwrap() {}
+    let left = fixture.extents.disk_bytes().unwrap();
+    assert!(left < both - 490_000, "{both} bytes, then {left}");
+    assert_eq!(fixture.findings(), []);
+}
+
 #[test]
 fn a_dead_extent_that_is_kept_stays_whole_and_goes_with_a_later_checkpoint() {
     let fixture = Fixture::new(false);
