@@ -60,11 +60,10 @@ impl Tidying {
     }
 }
 
-/// Removes some blobs of keyspaces that are gone, some of what is held for kept snapshots that are,
-/// and gives back some space of what is dead.
+/// Removes some blobs of keyspaces that are gone, and some of what is held for kept snapshots that
+/// are.
 pub fn remove_dropped(store: &Store) {
     // What is left is removed the next time; an error shows up in the next fold.
     let _ = store.base().remove_some_dropped(DROPPED_MAX);
     let _ = store.base().release_some(DROPPED_MAX);
-    let _ = store.base().give_back();
 }

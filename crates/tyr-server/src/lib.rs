@@ -21,6 +21,7 @@
 mod driver;
 mod full_nodes;
 mod gate;
+mod giver;
 pub mod histogram;
 mod keeper;
 mod memory_pressure;

@@ -32,6 +32,7 @@ use super::{Running, Server};
 use crate::driver::{Driver, Outbound};
 use crate::full_nodes::HEARD_MAX_US;
 use crate::gate::{Gate, MonitorInbox};
+use crate::giver::Giver;
 use crate::keeper::{Keeper, SnapshotFloor};
 use crate::memory_pressure::MemoryPressure;
 use crate::quota::Quotas;
@@ -476,11 +477,13 @@ fn start_threads(
     is_stopping: &Arc<AtomicBool>,
 ) -> Result<Vec<JoinHandle<()>>> {
     let (syncing, keeping) = (Arc::clone(driver), Arc::clone(keeper));
-    let (stopping, ending) = (Arc::clone(is_stopping), Arc::clone(is_stopping));
+    let [stopping, ending, closing] = [(); 3].map(|()| Arc::clone(is_stopping));
+    let giver = Giver::new(driver.store());
     let usage_scan = UsageScan::new(Arc::clone(driver), quotas);
     Ok(vec![
         spawn("tyr-syncer", move || syncing.run_syncer())?,
         spawn("tyr-keeper", move || keeping.run())?,
+        spawn("tyr-giver", move || giver.run(&closing))?,
         spawn("tyr-maintenance", move || maintenance.run(&stopping))?,
         spawn("tyr-usage-scan", move || usage_scan.run(&ending))?,
     ])

@@ -392,6 +392,8 @@ impl Real {
             let budget = if random.percent(30) { 0 } else { limits.cache_bytes };
             tidying.forget(&store, budget);
             tidy::remove_dropped(&store);
+            // What fails is tried again after the next fold.
+            let _ = store.base().give_back();
             let between = config.checkpoint_us;
             let at_us = *fold_at_us.get_or_insert_with(|| {
                 between.map_or(u64::MAX, |(low, high)| now_us + random.between(low, high))
