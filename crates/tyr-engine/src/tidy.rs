@@ -15,7 +15,12 @@ use crate::need::Limits;
 const COLLECT_MAX: usize = 512;
 
 /// Chunks in memory that are looked at at once, whether they can be forgotten: some milliseconds.
-const FORGET_MAX: usize = 16_384;
+pub const FORGET_MAX: usize = 16_384;
+
+/// The same after a step of a fold: many times as many as it brings to the base, for each is looked
+/// at twice, and those that are still to be folded between them, too. Else memory would fill faster
+/// than it is left while small blobs come in bulk.
+pub const FORGET_FOLDED_MAX: usize = 131_072;
 
 /// Blobs of dropped keyspaces removed at once.
 const DROPPED_MAX: usize = 1000;
@@ -52,9 +57,9 @@ impl Tidying {
         collected.is_round_over
     }
 
-    /// Forgets some of what was not used for longest, beyond so many bytes.
-    pub fn forget(&mut self, store: &Store, bytes: usize) {
-        if store.recent().shrink(bytes, FORGET_MAX) {
+    /// Forgets some of what was not used for longest, beyond so many bytes, of so many chunks.
+    pub fn forget(&mut self, store: &Store, bytes: usize, chunks_max: usize) {
+        if store.recent().shrink(bytes, chunks_max) {
             self.left_in_memory = store.recent().memory();
         }
     }

@@ -100,7 +100,7 @@ impl Keeper {
                 }
                 std::mem::take(&mut state.is_wanted)
             };
-            self.tidy();
+            self.tidy(tidy::FORGET_MAX);
             let now_us = clock::now_us();
             if (is_wanted || self.is_fold_due()) && now_us >= self.state.lock().retry_at_us {
                 self.fold_and_note(now_us);
@@ -132,7 +132,7 @@ impl Keeper {
             match folding.step(&mut access, |seen| !self.is_read_below(seen))? {
                 Progress::Steps => {}
                 // What has been folded may leave memory, so that writers find room meanwhile.
-                Progress::Folded => self.tidy(),
+                Progress::Folded => self.tidy(tidy::FORGET_FOLDED_MAX),
                 Progress::Waits(seen) => {
                     let begun = *begun.get_or_insert_with(Instant::now);
                     if let Err(error) = self.check_patience(&seen, begun) {
@@ -140,7 +140,7 @@ impl Keeper {
                         return Err(error);
                     }
                     if tidied.elapsed() >= TICK {
-                        self.tidy();
+                        self.tidy(tidy::FORGET_MAX);
                         tidied = Instant::now();
                     }
                     std::thread::sleep(Duration::from_millis(2));
@@ -247,8 +247,9 @@ impl Keeper {
         self.state.lock().collect_at = Some(Instant::now() + spent * pause);
     }
 
-    /// Drops versions that nobody reads, memory that nobody used, keyspaces that are gone.
-    fn tidy(&self) {
+    /// Drops versions that nobody reads, memory that nobody used, of so many chunks, and keyspaces
+    /// that are gone.
+    fn tidy(&self, forget_max: usize) {
         let (is_early, shortage) = {
             let state = self.state.lock();
             let shortage = state.tidying.shortage(&self.store, self.limits);
@@ -261,7 +262,7 @@ impl Keeper {
         if !is_early {
             self.collect(shortage);
         }
-        self.state.lock().tidying.forget(&self.store, self.limits.cache_bytes);
+        self.state.lock().tidying.forget(&self.store, self.limits.cache_bytes, forget_max);
         tidy::remove_dropped(&self.store);
     }
 }

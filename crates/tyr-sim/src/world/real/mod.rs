@@ -390,7 +390,7 @@ impl Real {
             tidying.collect(engine, shortage);
             // What the base has may be forgotten at any time.
             let budget = if random.percent(30) { 0 } else { limits.cache_bytes };
-            tidying.forget(&store, budget);
+            tidying.forget(&store, budget, tidy::FORGET_MAX);
             tidy::remove_dropped(&store);
             // What fails is tried again after the next fold.
             let _ = store.base().give_back();
