@@ -12,7 +12,7 @@ use tyr_client::control::{Asked, CalledAt, Control, UsageOfNodes};
 use tyr_client::{
     Client, ClientConfig, ClientParts, Inbox, Place, Presence, Transport, Want, block_on,
 };
-use tyr_control::call::Called;
+use tyr_control::call::{CallKind, Called};
 use tyr_control::status::Bootstrap;
 use tyr_control::{Answer, NodeRecord, Request};
 use tyr_metadata::KeyChange;
@@ -79,7 +79,14 @@ impl Control for Yes {
         unreachable!("nobody asks how much there is")
     }
 
-    fn call_at(&self, _: NodeId, _: Called, _: Duration, _: Duration) -> Asked<CalledAt> {
+    fn call_at(
+        &self,
+        _: NodeId,
+        _: CallKind,
+        _: Called,
+        _: Duration,
+        _: Duration,
+    ) -> Asked<CalledAt> {
         unreachable!("nobody calls methods")
     }
 

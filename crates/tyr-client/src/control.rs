@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use tyr_control::call::{CallAnswer, Called};
+use tyr_control::call::{CallAnswer, CallKind, Called};
 use tyr_control::status::Bootstrap;
 use tyr_control::usage::NodeUsage;
 use tyr_control::{Answer, CallError, NodeRecord, Request};
@@ -35,11 +35,12 @@ pub trait Control: Send + Sync + 'static {
     fn ask(&self, request: Request) -> Asked<Answer>;
     /// What each of these nodes says of how much there is with it, or why it does not say.
     fn usage_of(&self, nodes: BTreeMap<u16, NodeRecord>) -> Asked<UsageOfNodes>;
-    /// Has a node run a method, after a pause; `None` when it is of an older release. What is known
-    /// of where the node is may be old.
+    /// Has a node run a method, or asks a seat there, after a pause; `None` when it is of an older
+    /// release. What is known of where the node is may be old.
     fn call_at(
         &self,
         node: NodeId,
+        kind: CallKind,
         called: Called,
         pause: Duration,
         patience: Duration,

@@ -76,6 +76,7 @@ pub use tyr_protocol::upload::PieceSource;
 pub use tyr_runtime::waiting::block_on;
 
 use self::answer::Waiter;
+use self::calls::KnownSeats;
 use self::driver::Driver;
 use tyr_runtime::lease_state::LeaseState;
 use tyr_runtime::statistics::Statistics;
@@ -189,6 +190,7 @@ pub struct Client {
     clock: Mutex<Option<JoinHandle<()>>>,
     /// How long a call may take.
     timeout: Duration,
+    seats: KnownSeats,
 }
 
 impl fmt::Debug for Client {
@@ -217,7 +219,8 @@ impl Client {
             })?;
         let clock = Mutex::new(Some(clock));
         let timeout = config.timeout;
-        Ok(Arc::new(Self { driver, control, clock, timeout }))
+        let seats = KnownSeats::default();
+        Ok(Arc::new(Self { driver, control, clock, timeout, seats }))
     }
 
     /// Commits a transaction. `held` are what its reads began: they end when it is answered.

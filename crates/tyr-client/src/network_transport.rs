@@ -17,7 +17,7 @@ use super::Transport;
 use super::answer::closed;
 use super::control::{Asked, CalledAt, Control, UsageOfNodes};
 use super::presence::Presence;
-use tyr_control::call::Called;
+use tyr_control::call::{CallKind, Called};
 use tyr_control::status::Bootstrap;
 use tyr_control::{Answer, CallError, MetadataClient, NodeRecord, Request, Thread};
 use tyr_metadata::KeyChange;
@@ -135,6 +135,7 @@ impl Control for NetworkTransport {
     fn call_at(
         &self,
         node: NodeId,
+        kind: CallKind,
         called: Called,
         pause: Duration,
         patience: Duration,
@@ -150,7 +151,7 @@ impl Control for NetworkTransport {
                 let text = format!("where node {} is has not been heard yet", node.0);
                 return Ok(Err(CallError::NotSent(text)));
             };
-            Ok(monitors.call_at(&address, called, patience).await)
+            Ok(monitors.call_at(&address, kind, called, patience).await)
         })
     }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use tyr_types::limits::{METHOD_ANSWER_MAX, METHOD_INPUT_MAX};
 use tyr_types::{
     BlobName, Error, FailureCause, KeyspaceId, MethodAnswer, MethodCall, MethodFailure, Result,
+    SeatAnswer,
 };
 
 use crate::client::MetadataClient;
@@ -45,6 +46,17 @@ pub enum CallAnswer {
     Elsewhere(u32),
     /// Nothing was done: this node runs no methods.
     Unhosted,
+    /// Nothing was done: this node has the seat that was asked.
+    Moved(u16),
+}
+
+/// What is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallKind {
+    /// An object: the node that is asked is to be the authority of its key.
+    Object,
+    /// A seat: any node is asked that may have it, or know who has.
+    Seat,
 }
 
 /// [`FailureCause`], written by its place here: new ones are added at the end.
@@ -114,6 +126,16 @@ impl From<MethodAnswer> for CallAnswer {
     }
 }
 
+impl From<SeatAnswer> for CallAnswer {
+    fn from(answer: SeatAnswer) -> Self {
+        match answer {
+            SeatAnswer::Answered(answer) => answer.into(),
+            SeatAnswer::Moved(node) => Self::Moved(node.0),
+            SeatAnswer::Elsewhere => Self::Elsewhere(0),
+        }
+    }
+}
+
 /// Why a method did not answer, as its caller sees it.
 pub fn failure(cause: Cause, refusal: Refusal) -> MethodFailure {
     let cause = match cause {
@@ -127,19 +149,23 @@ pub fn failure(cause: Cause, refusal: Refusal) -> MethodFailure {
 }
 
 impl MetadataClient {
-    /// Has the node at this address run a method of an object; `None` when its program is of an
-    /// older release, to which this means nothing.
+    /// Has the node at this address run a method of an object, or ask a seat; `None` when its
+    /// program is of an older release, to which this means nothing.
     ///
     /// # Errors
     /// As [`CallError`] says; `Lost`, too, when there is no answer in time.
     pub async fn call_at(
         &self,
         address: &str,
+        kind: CallKind,
         called: Called,
         patience: Duration,
     ) -> Result<Option<CallAnswer>, CallError> {
         let connection = self.calls().connection(address).await?;
-        let request = Request::Call(called);
+        let request = match kind {
+            CallKind::Object => Request::Call(called),
+            CallKind::Seat => Request::Seat(called),
+        };
         if !connection.understands(&request) {
             return Ok(None);
         }

@@ -19,7 +19,7 @@ pub const MAGIC: &[u8; 8] = b"TYR-CTRL";
 pub const VERSION: u32 = 2;
 /// The requests that are understood here, by [`Request::level`](super::Request::level): a welcome
 /// tells, and a later request is not sent to who would not know what it is.
-pub const LEVEL: u8 = LEVEL_CALLS;
+pub const LEVEL: u8 = LEVEL_SEATS;
 /// What a program understands that tells nothing of it.
 pub const LEVEL_FIRST: u8 = 1;
 /// From here on nodes say how they stand.
@@ -32,6 +32,8 @@ pub const LEVEL_REMARKS: u8 = 4;
 pub const LEVEL_PRESENCE: u8 = 5;
 /// From here on nodes run methods of objects.
 pub const LEVEL_CALLS: u8 = 6;
+/// From here on nodes answer requests to seats whose keys are not theirs.
+pub const LEVEL_SEATS: u8 = 7;
 /// Bytes of a hello: names and tokens are short.
 pub const HELLO_LEN_MAX: usize = 8 << 10;
 

@@ -8,7 +8,7 @@ use tyr_types::{Epoch, Error};
 
 use super::call::{CallAnswer, Called};
 use super::hello::{
-    LEVEL_CALLS, LEVEL_FIRST, LEVEL_PRESENCE, LEVEL_REMARKS, LEVEL_REPORT, LEVEL_USAGE,
+    LEVEL_CALLS, LEVEL_FIRST, LEVEL_PRESENCE, LEVEL_REMARKS, LEVEL_REPORT, LEVEL_SEATS, LEVEL_USAGE,
 };
 use super::presence::Presence;
 use super::proposal::Proposal;
@@ -143,6 +143,9 @@ pub enum Request {
     Presence(Presence),
     /// A method of an object, of which the node that is asked is the authority. Of level 6.
     Call(Called),
+    /// A request to a seat, which the node that is asked may have though it is not the authority of
+    /// its key. Of level 7.
+    Seat(Called),
 }
 
 /// What happened at a node, for who looks after the cluster.
@@ -190,7 +193,7 @@ impl Request {
             | Self::Usage
             | Self::Remark(_) => true,
             Self::Presence(presence) => presence.is_repeatable(),
-            Self::Transact(_) | Self::Propose(_) | Self::Call(_) => false,
+            Self::Transact(_) | Self::Propose(_) | Self::Call(_) | Self::Seat(_) => false,
         }
     }
 
@@ -214,6 +217,7 @@ impl Request {
             Self::Remark(_) => LEVEL_REMARKS,
             Self::Presence(_) => LEVEL_PRESENCE,
             Self::Call(_) => LEVEL_CALLS,
+            Self::Seat(_) => LEVEL_SEATS,
         }
     }
 }
@@ -257,7 +261,7 @@ pub enum Answer {
     Report(Bytes),
     /// To `Usage`.
     Usage(NodeUsage),
-    /// To `Call`.
+    /// To `Call` and to `Seat`.
     Called(CallAnswer),
 }
 

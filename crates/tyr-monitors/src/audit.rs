@@ -47,7 +47,8 @@ pub(super) fn describe(
         | Request::Usage
         | Request::Remark(_)
         | Request::Presence(_)
-        | Request::Call(_) => None,
+        | Request::Call(_)
+        | Request::Seat(_) => None,
     }
 }
 

@@ -76,7 +76,7 @@ impl Monitor {
             Request::Report | Request::Usage => {
                 return Err(refused(Error::invalid("a node reports itself, no monitor for it")));
             }
-            Request::Call(_) => {
+            Request::Call(_) | Request::Seat(_) => {
                 return Err(refused(Error::invalid("the node of an object runs its methods")));
             }
             Request::Get(_)
@@ -235,7 +235,8 @@ impl Monitor {
             | Request::Leader
             | Request::Report
             | Request::Usage
-            | Request::Call(_) => {
+            | Request::Call(_)
+            | Request::Seat(_) => {
                 unreachable!("answered before anybody looks for a leader")
             }
         }

@@ -15,7 +15,7 @@ use tyr_types::{Error, ErrorKind, Result};
 use crate::audit;
 use crate::monitor::Monitor;
 use crate::options::Describe;
-use tyr_control::call::{CallAnswer, Called};
+use tyr_control::call::{CallAnswer, CallKind, Called};
 use tyr_control::client::MetadataClient;
 use tyr_control::connect::Stream;
 use tyr_control::connection::write_all;
@@ -64,9 +64,9 @@ pub type Report = Arc<dyn Fn() -> Option<Bytes> + Send + Sync>;
 /// Says how much there is with a node; as [`Report`] it may take its time, and be nothing.
 pub type Usage = Arc<dyn Fn() -> Option<NodeUsage> + Send + Sync>;
 
-/// Runs a method of an object for somebody, if that may have it run here. It is waited for on the
-/// thread of the control plane, and must not hold that up.
-pub type RunCall = Arc<dyn Fn(&Identity, Called) -> Running + Send + Sync>;
+/// Runs a method of an object for somebody, or asks a seat, if that may have it done here. It is
+/// waited for on the thread of the control plane, and must not hold that up.
+pub type RunCall = Arc<dyn Fn(&Identity, CallKind, Called) -> Running + Send + Sync>;
 
 /// A call under way. What was begun may go on when it is dropped.
 pub type Running = Pin<Box<dyn Future<Output = CallAnswer> + Send>>;
@@ -77,7 +77,7 @@ impl Answering {
         let (report, usage) = (Arc::new(|| None), Arc::new(|| None));
         let describe: Describe = Arc::new(|_, _, _| None);
         let unhosted = || Box::pin(std::future::ready(CallAnswer::Unhosted)) as Running;
-        let call: RunCall = Arc::new(move |_, _| unhosted());
+        let call: RunCall = Arc::new(move |_, _, _| unhosted());
         Self { monitor, others, report, usage, describe, call }
     }
 
@@ -219,11 +219,27 @@ impl Responder {
         if let Request::Watch { prefix, after } = question.request {
             return self.watch(actor, prefix, after, number, frames).await;
         }
-        if let Request::Call(called) = question.request {
-            let answer = (self.answering.call)(&identity, called).await;
-            _ = reply(&frames, number, Ok(Answer::Called(answer))).await;
-            return;
-        }
+        let (kind, called) = match question.request {
+            Request::Call(called) => (CallKind::Object, called),
+            Request::Seat(called) => (CallKind::Seat, called),
+            request => {
+                let question = Question { request, ..question };
+                return self.consider(identity, actor, number, question, frames).await;
+            }
+        };
+        let answer = (self.answering.call)(&identity, kind, called).await;
+        _ = reply(&frames, number, Ok(Answer::Called(answer))).await;
+    }
+
+    /// Works on a question that is about the cluster, and for auditors if it changes that.
+    async fn consider(
+        self,
+        identity: Identity,
+        actor: Actor,
+        number: u64,
+        question: Question,
+        frames: mpsc::Sender<Vec<u8>>,
+    ) {
         let is_raft = matches!(question.request, Request::Raft(_));
         let change = self.describe(&identity, &question).await;
         let result = match (is_raft, &identity) {

@@ -32,6 +32,6 @@ mod server;
 pub use self::server::{
     Answering, ChunkSum, DiskReport, Formation, Health, Identity, InitialNode, LeaseConfig,
     MapReport, MethodHost, MovementStatistics, NodeId, NodeReport, NodeStatistics, Observer,
-    RETURNING_SILENT_US, ROOM_MIN, ScrubConfig, ScrubStatistics, SeatReport, Server, ServerOptions,
-    room,
+    RETURNING_SILENT_US, ROOM_MIN, Remarker, ScrubConfig, ScrubStatistics, SeatAnswering,
+    SeatReport, Server, ServerOptions, room,
 };

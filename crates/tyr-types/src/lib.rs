@@ -46,7 +46,7 @@ pub use kept::{KeptName, KeptSnapshot};
 pub use keyspace::{Durability, KeyspaceConfig, KeyspaceInfo, KeyspaceName};
 pub use lease::{LeaseMode, Leased};
 pub use location::{ChunkLocation, Replica};
-pub use method::{FailureCause, MethodAnswer, MethodCall, MethodFailure};
+pub use method::{FailureCause, MethodAnswer, MethodCall, MethodFailure, SeatAnswer};
 pub use notice::{Notice, NoticeId, Notified, Watcher};
 pub use operation::{
     BlobOperations, Existence, Operation, OperationId, Outcome, Stat, Transaction,

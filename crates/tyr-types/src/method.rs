@@ -5,7 +5,7 @@
 use bytes::Bytes;
 
 use crate::error::ErrorKind;
-use crate::id::BlobName;
+use crate::id::{BlobName, NodeId};
 
 /// A method that is to be run beside a blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,17 @@ pub struct MethodCall {
 
 /// What came of a method.
 pub type MethodAnswer = Result<Bytes, MethodFailure>;
+
+/// What a node makes of a request to a seat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SeatAnswer {
+    /// The seat is here, or was asked by this node, and answers this.
+    Answered(MethodAnswer),
+    /// Nothing was done: this node has the seat (S4).
+    Moved(NodeId),
+    /// Nothing was done: the seat is not here, and whoever is the authority of its key knows where.
+    Elsewhere,
+}
 
 /// Why a method has no answer. Nothing has changed then, unless the kind is
 /// [`ErrorKind::TimedOut`].

@@ -7,7 +7,8 @@ use std::pin::{Pin, pin};
 use futures_core::Stream;
 use tyr_types::{
     ByteRange, Bytes, ChunkLocation, Data, Error, Key, KeyspaceConfig, KeyspaceId, MethodAnswer,
-    MethodCall, Number, Operation, Result, Scan, ScanPage, Stat, Stretches, Transform, limits,
+    MethodCall, NodeId, Number, Operation, Result, Scan, ScanPage, SeatAnswer, Stat, Stretches,
+    Transform, limits,
 };
 
 use crate::Reader;
@@ -270,6 +271,44 @@ impl Keyspace {
         let blob = self.inner.blob(key)?;
         let (class, method) = (class.to_owned(), method.to_owned());
         self.inner.space.call_method(MethodCall { blob, class, method, input }).await
+    }
+
+    /// Asks a seat (a service with a state in memory, at one node at a time) by the class that its
+    /// kind goes by, at the node that has it: wherever it was moved to, and first where this
+    /// program found it last (S4). `None` where there are no nodes that have seats, as in a store
+    /// in this process.
+    ///
+    /// # Errors
+    /// As [`Keyspace::call_method`].
+    pub async fn ask_seat(
+        &self,
+        key: impl ToKey,
+        class: &str,
+        method: &str,
+        input: Bytes,
+    ) -> Result<Option<MethodAnswer>> {
+        let blob = self.inner.blob(key)?;
+        let (class, method) = (class.to_owned(), method.to_owned());
+        self.inner.space.ask_seat(MethodCall { blob, class, method, input }).await
+    }
+
+    /// Asks a seat at one node, whether or not that has it: what it answers, or where it says that
+    /// the seat is. For who passes requests on; others use [`Keyspace::ask_seat`].
+    ///
+    /// # Errors
+    /// As [`Keyspace::call_method`].
+    pub async fn ask_seat_at(
+        &self,
+        node: NodeId,
+        key: impl ToKey,
+        class: &str,
+        method: &str,
+        input: Bytes,
+    ) -> Result<Option<SeatAnswer>> {
+        let blob = self.inner.blob(key)?;
+        let (class, method) = (class.to_owned(), method.to_owned());
+        let request = MethodCall { blob, class, method, input };
+        self.inner.space.ask_seat_at(node, request).await
     }
 
     /// Which bytes of a range of a blob are written, in order, as of now: the rest are holes, which

@@ -225,6 +225,6 @@ pub use tyr_types::{
     ErrorKind, FailureCause, KeptName, KeptSnapshot, Key, KeyspaceConfig, KeyspaceId, KeyspaceInfo,
     KeyspaceName, KeyspaceSize, LeaseMode, MethodAnswer, MethodCall, MethodFailure, NodeId,
     NodeSpace, Notice, NoticeId, Notified, Number, NumberType, OperationId, PlacedBy, Relation,
-    Replica, Result, Scan, ScanEntry, ScanPage, SizeLimit, Stamped, Stat, Stretches, Timestamp,
-    Transform, TransformKind, Usage, WatchEvent, Watcher, limits,
+    Replica, Result, Scan, ScanEntry, ScanPage, SeatAnswer, SizeLimit, Stamped, Stat, Stretches,
+    Timestamp, Transform, TransformKind, Usage, WatchEvent, Watcher, limits,
 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tyr_control::call::{CallAnswer, Called};
+use tyr_control::call::{CallAnswer, CallKind, Called};
 use tyr_control::status::Bootstrap;
 use tyr_control::{Answer, CallError, NodeRecord, Request};
 use tyr_metadata::KeyChange;
@@ -66,7 +66,14 @@ impl Control for Nodes {
         none()
     }
 
-    fn call_at(&self, node: NodeId, _: Called, _: Duration, _: Duration) -> Asked<CalledAt> {
+    fn call_at(
+        &self,
+        node: NodeId,
+        _: CallKind,
+        _: Called,
+        _: Duration,
+        _: Duration,
+    ) -> Asked<CalledAt> {
         self.asked.lock().push(node);
         let said = self.says.lock().pop_front();
         at_once(Ok(said.unwrap_or_else(|| Err(CallError::NotSent("it is gone".to_owned())))))
@@ -157,4 +164,53 @@ fn a_call_that_was_not_sent_is_tried_again_and_one_without_an_answer_is_not() {
     let error = answer.unwrap_err();
     assert_eq!((error.kind(), asked.len()), (ErrorKind::TimedOut, 1));
     assert!(error.message().contains("may have taken effect"), "{error}");
+}
+
+/// Asks a seat so often, by this map of nodes that say this.
+fn ask_seat(times: usize, says: Vec<CalledAt>) -> (Vec<Result<Option<MethodAnswer>>>, Vec<NodeId>) {
+    let nodes = Arc::new(Nodes { says: Mutex::new(says.into()), ..Nodes::default() });
+    let config = ClientConfig { timeout: Duration::from_millis(200), ..ClientConfig::default() };
+    let (transport, control) = (Arc::clone(&nodes), Arc::clone(&nodes));
+    let (number, map, inbox) = (77, Arc::new(map()), Inbox::default());
+    let parts = ClientParts { number, map, transport, inbox, control, config };
+    let client = Client::start(parts).unwrap();
+    let ask = |_| {
+        let (class, method) = ("counter".to_owned(), "next".to_owned());
+        let request = MethodCall { blob: blob(), class, method, input: Bytes::new() };
+        block_on(client.ask_seat(request))
+    };
+    let answers = (0..times).map(ask).collect();
+    client.close();
+    let asked = std::mem::take(&mut *nodes.asked.lock());
+    (answers, asked)
+}
+
+fn moved(node: u16) -> CalledAt {
+    Ok(Some(CallAnswer::Moved(node)))
+}
+
+#[test]
+fn a_seat_is_asked_where_it_was_moved_to_and_first_there_the_next_time_s4() {
+    let says = vec![moved(40), answered(), answered(), moved(41), answered(), answered()];
+    let (answers, asked) = ask_seat(4, says);
+    assert!(answers.into_iter().all(|it| it.unwrap() == Some(Ok(Bytes::from_static(b"8")))));
+    let home = map().holders(&blob(), 0)[0];
+    let [one, other] = [NodeId(40), NodeId(41)];
+    assert_eq!(asked, [home, one, one, one, other, other]);
+}
+
+#[test]
+fn when_who_had_a_seat_is_gone_the_authority_of_its_key_is_asked_again() {
+    let gone = || Err(CallError::NotSent("it does not listen".to_owned()));
+    let elsewhere = || Ok(Some(CallAnswer::Elsewhere(0)));
+    for lost in [gone, elsewhere] {
+        let says = vec![moved(40), answered(), lost(), answered()];
+        let (answers, asked) = ask_seat(2, says);
+        assert!(answers.into_iter().all(|it| it.unwrap().is_some()));
+        let home = map().holders(&blob(), 0)[0];
+        assert_eq!(asked, [home, NodeId(40), NodeId(40), home]);
+    }
+    // It is said to be at who does not say so, again and again.
+    let (answers, _) = ask_seat(1, (0..100).map(|at| moved(40 + at % 2)).collect());
+    assert_eq!(answers[0].as_ref().unwrap_err().kind(), ErrorKind::Unavailable);
 }

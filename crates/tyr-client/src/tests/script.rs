@@ -7,7 +7,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tyr_control::call::Called;
+use tyr_control::call::{CallKind, Called};
 use tyr_control::status::Bootstrap;
 use tyr_control::{Answer, NodeRecord, Request};
 use tyr_metadata::KeyChange;
@@ -60,7 +60,14 @@ impl Control for Script {
         panic!("these tests need no monitors")
     }
 
-    fn call_at(&self, _: NodeId, _: Called, _: Duration, _: Duration) -> Asked<CalledAt> {
+    fn call_at(
+        &self,
+        _: NodeId,
+        _: CallKind,
+        _: Called,
+        _: Duration,
+        _: Duration,
+    ) -> Asked<CalledAt> {
         panic!("these tests call no methods")
     }
 

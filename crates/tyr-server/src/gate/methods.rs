@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use tyr_types::{MethodAnswer, MethodCall};
+use tyr_types::{MethodAnswer, MethodCall, SeatAnswer};
 
 /// Between two looks for calls under way, at the end.
 const SETTLE_NAP: Duration = Duration::from_millis(5);
@@ -16,6 +16,19 @@ pub trait MethodHost: Send + Sync + 'static {
     /// Runs a method in the name of a user who may have that done. `keyspace` is the name of the
     /// blob's. It must not hold up the thread that calls it, nor the one that waits.
     fn call(&self, user: &str, keyspace: &str, call: MethodCall) -> Answering;
+
+    /// Answers a request to a seat, or says where that is; `None` when it has no such seats.
+    /// `is_authority` tells whether this node is the authority of the seat's key, and so is to know
+    /// where it is. It must not hold up the thread that calls it, nor the one that waits.
+    fn ask_seat(
+        &self,
+        keyspace: &str,
+        request: &MethodCall,
+        is_authority: bool,
+    ) -> Option<SeatAnswering> {
+        let _ = (keyspace, request, is_authority);
+        None
+    }
 
     /// What a change of the record of a class is, in words; `None` when it does not know that.
     fn describe_class(
@@ -31,6 +44,9 @@ pub trait MethodHost: Send + Sync + 'static {
 
 /// An answer of a [`MethodHost`], later.
 pub type Answering = Pin<Box<dyn Future<Output = MethodAnswer> + Send>>;
+
+/// An answer of a seat, later.
+pub type SeatAnswering = Pin<Box<dyn Future<Output = SeatAnswer> + Send>>;
 
 /// What runs methods, if anything does.
 #[derive(Default)]

@@ -56,7 +56,7 @@ pub use self::options::{Formation, ServerOptions};
 pub use self::report::{MapReport, NodeReport, SeatReport};
 use crate::driver::Driver;
 use crate::gate::Gate;
-pub use crate::gate::methods::{Answering, MethodHost};
+pub use crate::gate::methods::{Answering, MethodHost, SeatAnswering};
 use crate::keeper::Keeper;
 use crate::quota::Quotas;
 use tyr_control::MetadataClient;
@@ -121,6 +121,20 @@ impl std::fmt::Debug for Server {
     }
 }
 
+/// Puts lines into the cluster log. A node says at most ten at once and twenty a minute; how many
+/// were left out is in the log, too.
+#[derive(Clone)]
+pub struct Remarker(Arc<Gate>);
+
+impl Remarker {
+    /// This has happened. It is lost if the node does not take part yet.
+    pub fn say(&self, text: String) {
+        if let Some(remarks) = self.0.remarks() {
+            remarks.say(text);
+        }
+    }
+}
+
 impl Server {
     /// Starts a node. It takes part as soon as the cluster lets it: see [`Server::is_ready`].
     ///
@@ -136,6 +150,11 @@ impl Server {
     /// so by their callers, before.
     pub fn host_methods_by(&self, host: Arc<dyn MethodHost>) {
         self.gate.methods.host_by(host);
+    }
+
+    /// What puts lines into the cluster log, in the name of this node.
+    pub fn remarker(&self) -> Remarker {
+        Remarker(Arc::clone(&self.gate))
     }
 
     /// Its number.

@@ -12,8 +12,8 @@ use tyr_runtime::watch_state::WatchState;
 use tyr_types::{
     BlobName, BlobOperations, ByteRange, Bytes, ChunkLocation, Error, KeptName, KeptSnapshot,
     KeyspaceConfig, KeyspaceId, KeyspaceInfo, KeyspaceName, LeaseMode, Leased, MethodAnswer,
-    MethodCall, NoticeId, Notified, Payload, ReadCheck, Result, Scan, ScanPage, Stat, Stretches,
-    Timestamp, Transaction, Usage, WatchTarget,
+    MethodCall, NodeId, NoticeId, Notified, Payload, ReadCheck, Result, Scan, ScanPage, SeatAnswer,
+    Stat, Stretches, Timestamp, Transaction, Usage, WatchTarget,
 };
 
 use super::{Answer, BlobPart, Moment, PlacedCopy, VersionedRead};
@@ -129,6 +129,14 @@ impl Client {
     }
 
     pub async fn call_method(&self, _: MethodCall) -> Result<Option<MethodAnswer>> {
+        match *self {}
+    }
+
+    pub async fn ask_seat_at(&self, _: NodeId, _: MethodCall) -> Result<Option<SeatAnswer>> {
+        match *self {}
+    }
+
+    pub async fn ask_seat(&self, _: MethodCall) -> Result<Option<MethodAnswer>> {
         match *self {}
     }
 

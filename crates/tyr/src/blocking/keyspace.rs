@@ -6,8 +6,7 @@ use tyr_runtime::ticket::Committed;
 use tyr_runtime::waiting::block_on;
 use tyr_types::{
     BlobName, ByteRange, Bytes, ChunkLocation, Data, Error, Key, KeyspaceConfig, KeyspaceId,
-    MethodAnswer, Number, Operation, Outcome, Result, Scan, ScanPage, Stat, Stretches, Transform,
-    limits,
+    Number, Operation, Outcome, Result, Scan, ScanPage, Stat, Stretches, Transform, limits,
 };
 
 use super::snapshot::pages;
@@ -226,21 +225,6 @@ impl Keyspace {
     /// As [`crate::Keyspace::locations`].
     pub fn locations(&self, key: impl ToKey, range: ByteRange) -> Result<Vec<ChunkLocation>> {
         block_on(crate::Keyspace::from_blocking(self.clone()).locations(key, range))
-    }
-
-    /// Has a method run by the node that the blob is at: see [`crate::Keyspace::call_method`].
-    ///
-    /// # Errors
-    /// As [`crate::Keyspace::call_method`].
-    pub fn call_method(
-        &self,
-        key: impl ToKey,
-        class: &str,
-        method: &str,
-        input: Bytes,
-    ) -> Result<Option<MethodAnswer>> {
-        let keyspace = crate::Keyspace::from_blocking(self.clone());
-        block_on(keyspace.call_method(key, class, method, input))
     }
 
     /// Which bytes of a range of a blob are written: see [`crate::Keyspace::stretches`].

@@ -7,6 +7,7 @@ mod keyspace;
 mod lease;
 mod listing;
 mod metadata;
+mod method;
 mod reader;
 mod snapshot;
 mod store;
