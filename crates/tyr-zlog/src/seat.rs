@@ -134,7 +134,7 @@ impl RoundTrip {
     /// Asks the seat for so many positions.
     async fn ask(&self, wanted: u64) -> Result<Run> {
         let input = Bytes::copy_from_slice(&wanted.to_le_bytes());
-        let asked = self.keyspace.call_method(&self.key, CLASS, METHOD, input).await?;
+        let asked = self.keyspace.ask_seat(&self.key, CLASS, METHOD, input).await?;
         let Some(answer) = asked else { return self.own.next_run(wanted).await };
         let answer = answer.map_err(|failure| Error::from(Failure::from(failure)))?;
         match answer.as_chunks() {

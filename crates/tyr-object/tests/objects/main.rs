@@ -12,4 +12,5 @@ mod classes;
 mod native;
 mod place;
 mod queue;
+mod seats;
 mod together;

@@ -5,9 +5,10 @@ use std::sync::{Arc, Once};
 use tyr::blocking::{Keyspace, Tyr};
 use tyr::{ConnectOptions, MethodCall};
 use tyr_object::blocking::Classes;
-use tyr_object::{Call, Failure, Hosting, keyspace_config};
-use tyr_server::{Answering, MethodHost, Server};
+use tyr_object::{Call, Failure, Hosting, SeatKind, keyspace_config};
+use tyr_server::{Answering, MethodHost, SeatAnswering, Server};
 
+use crate::seats::CounterKind;
 use tyr_testing::{Opened, stores};
 
 /// A store, its classes, and the keyspace in it that is this test's.
@@ -37,6 +38,15 @@ pub fn on_each(test: impl Fn(Place)) {
     }
 }
 
+/// Runs the test on the cluster alone: only there are seats.
+pub fn on_cluster(test: impl Fn(Place)) {
+    on_each(|place| {
+        if place.store.metadata().is_of_cluster() {
+            test(place);
+        }
+    });
+}
+
 /// What a node of a test runs methods by.
 struct Host(Hosting);
 
@@ -45,13 +55,23 @@ impl MethodHost for Host {
         let (hosting, user, keyspace) = (self.0.clone(), user.to_owned(), keyspace.to_owned());
         Box::pin(async move { hosting.call(&user, &keyspace, call).await })
     }
+
+    fn ask_seat(
+        &self,
+        keyspace: &str,
+        request: &MethodCall,
+        is_authority: bool,
+    ) -> Option<SeatAnswering> {
+        self.0.ask_seat(keyspace, request, is_authority)
+    }
 }
 
 /// Lets a node run methods, on its own cluster.
 pub fn host(server: &Server, options: ConnectOptions) {
     let address = server.listen().to_string();
     let connect = move || options.clone().connect_blocking(&address);
-    server.host_methods_by(Arc::new(Host(Hosting::on(connect))));
+    let kinds: Vec<Arc<dyn SeatKind>> = vec![Arc::new(CounterKind(server.node()))];
+    server.host_methods_by(Arc::new(Host(Hosting::serving(server.node(), kinds, connect))));
 }
 
 impl Place {

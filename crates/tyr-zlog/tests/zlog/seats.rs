@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tyr::blocking::Tyr;
 use tyr::{BlobName, Bytes, ErrorKind, Key, KeyspaceId, MethodAnswer, MethodCall};
-use tyr_object::{Hosting, SeatKind};
-use tyr_server::{Answering, MethodHost};
+use tyr_object::{Hosting, SeatDirectory, SeatKind, SeatMode, SeatName};
+use tyr_server::{Answering, MethodHost, SeatAnswering};
 use tyr_zlog::{Given, Opening, SequencerKind, Sequencing};
 
 use crate::place::{Place, all_from, hasty, on, patient};
@@ -20,14 +20,26 @@ impl MethodHost for Host {
         let (hosting, user, keyspace) = (self.0.clone(), user.to_owned(), keyspace.to_owned());
         Box::pin(async move { hosting.call(&user, &keyspace, call).await })
     }
+
+    fn ask_seat(
+        &self,
+        keyspace: &str,
+        request: &MethodCall,
+        is_authority: bool,
+    ) -> Option<SeatAnswering> {
+        self.0.ask_seat(keyspace, request, is_authority)
+    }
+}
+
+/// The sequencers of logs, as these tests have them.
+fn kinds() -> Vec<Arc<dyn SeatKind>> {
+    let lease = Duration::from_secs(1);
+    vec![Arc::new(SequencerKind { opening: Opening { lease, ..patient() } })]
 }
 
 /// What has sequencers as seats, on this store.
 fn hosting(store: Tyr) -> Hosting {
-    let lease = Duration::from_secs(1);
-    let kind: Arc<dyn SeatKind> =
-        Arc::new(SequencerKind { opening: Opening { lease, ..patient() } });
-    Hosting::seating(vec![kind], move || Ok(store.clone()))
+    Hosting::seating(kinds(), move || Ok(store.clone()))
 }
 
 /// Lets all nodes have seats.
@@ -35,7 +47,9 @@ fn host(cluster: &Cluster) {
     static HOSTED: Once = Once::new();
     HOSTED.call_once(|| {
         for server in cluster.servers() {
-            server.host_methods_by(Arc::new(Host(hosting(cluster.connect()))));
+            let store = cluster.connect();
+            let hosting = Hosting::serving(server.node(), kinds(), move || Ok(store.clone()));
+            server.host_methods_by(Arc::new(Host(hosting)));
         }
     });
 }
@@ -90,6 +104,50 @@ fn many_append_by_one_seat_and_each_position_is_given_once() {
             }
         });
     }
+}
+
+#[test]
+fn positions_go_on_wherever_the_sequencer_is_moved() {
+    const ROUNDS: u64 = 4;
+    const EACH: u64 = 24;
+    on(Kind::Cluster, |place| async move {
+        let cluster = place.cluster.unwrap();
+        host(cluster);
+        place.log("orders").await;
+        let name = SeatName::new(&place.keyspace, &Key::new("orders\0lock").unwrap());
+        let directory = SeatDirectory::of(&cluster.connect());
+        let is_there = || directory.list().unwrap().nodes.len() >= 3;
+        assert!(std::iter::repeat_with(is_there).take(100_000).any(|it| it));
+        let logs =
+            [place.open("orders", 0, asking()).await, place.open("orders", 1, asking()).await];
+        let mut positions = Vec::new();
+        for round in 0..ROUNDS {
+            let append = |log: tyr_zlog::Log| {
+                tokio::spawn(async move {
+                    let mut positions = Vec::new();
+                    for n in 0..EACH {
+                        positions.push(log.append(n.to_string()).await.unwrap());
+                    }
+                    assert!(positions.is_sorted(), "what is appended later is behind");
+                    positions
+                })
+            };
+            let tasks = logs.each_ref().map(|log| append(log.clone()));
+            let mode = if round % 2 == 0 { SeatMode::Client } else { SeatMode::Proxy };
+            directory.move_to(&name, (round % 3) as u16, mode, "a test").unwrap();
+            for task in tasks {
+                positions.extend(task.await.unwrap());
+            }
+        }
+        positions.sort_unstable();
+        assert!(positions.iter().copied().eq(0..2 * ROUNDS * EACH), "{positions:?}");
+        let status = logs[0].status().await.unwrap();
+        assert_eq!(status.term, 0, "it was handed over each time, and never recovered");
+        assert!(status.token >= 2, "more than one had it: {}", status.token);
+        for log in logs {
+            log.close().await.unwrap();
+        }
+    });
 }
 
 /// A run of positions, as a seat answers it.
