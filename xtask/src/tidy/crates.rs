@@ -9,10 +9,11 @@ use super::finding::Finding;
 use super::tree::{Tree, line_of};
 
 /// A crate and the crates of this repository that it may depend on.
-const EDGES: [(&str, &[&str]); 31] = [
+const EDGES: [(&str, &[&str]); 32] = [
     ("tyr-types", &[]),
     ("tyr-metadata", &["tyr-types"]),
     ("tyr-class", &["tyr-types"]),
+    ("tyr-mantle", &["tyr-types", "tyr-class"]),
     ("tyr-protocol", &["tyr-types"]),
     ("tyr-store", &["tyr-types"]),
     ("tyr-engine", &["tyr-types", "tyr-protocol", "tyr-store"]),
@@ -73,6 +74,7 @@ const EDGES: [(&str, &[&str]); 31] = [
             "tyr-log",
             "tyr-object",
             "tyr-fs",
+            "tyr-mantle",
             "tyr-zlog",
         ],
     ),
@@ -115,8 +117,15 @@ const TEST_EDGES: [(&str, &str); 14] = [
 ];
 
 /// Crates below tyr-runtime, where the same calls give the same results on every run.
-const PURE: [&str; 6] =
-    ["tyr-types", "tyr-metadata", "tyr-class", "tyr-protocol", "tyr-store", "tyr-engine"];
+const PURE: [&str; 7] = [
+    "tyr-types",
+    "tyr-metadata",
+    "tyr-class",
+    "tyr-mantle",
+    "tyr-protocol",
+    "tyr-store",
+    "tyr-engine",
+];
 
 /// What an embedded store is made of: who embeds one builds no network.
 const EMBEDDED: [&str; 6] =
