@@ -12,6 +12,7 @@ use crate::cluster::node::{self, NodeCommand};
 use crate::cluster::status::{self, StatusArguments};
 use crate::cluster::user::{self, UserCommand};
 use crate::commands::arithmetic::{self, ApplyArguments, SwapArguments};
+use crate::commands::balancer::{self, BalancerCommand};
 use crate::commands::check::{self, CheckArguments};
 use crate::commands::class::{self, ClassCommand};
 use crate::commands::completions::{self, CompletionsArguments};
@@ -29,6 +30,7 @@ use crate::commands::notify::{self, NotifyArguments};
 use crate::commands::reading::{self, CatArguments, GetArguments};
 use crate::commands::reference::{self, ReferenceArguments};
 use crate::commands::removal::{self, ClearArguments, RemoveArguments, TruncateArguments};
+use crate::commands::seat::{self, SeatCommand};
 use crate::commands::secret::{self, SecretArguments};
 use crate::commands::snapshot::{self, SnapshotCommand};
 use crate::commands::stretches::{self, StretchesArguments};
@@ -141,6 +143,12 @@ pub enum Command {
     /// Object classes: methods that run beside blobs, in Lua
     #[command(subcommand)]
     Class(ClassCommand),
+    /// Seats: services with a state in memory, each at one node at a time
+    #[command(subcommand)]
+    Seat(SeatCommand),
+    /// The balancer of seats: a policy that says which node has which
+    #[command(subcommand)]
+    Balancer(BalancerCommand),
     /// File systems: directories, files and links in two keyspaces
     #[command(subcommand)]
     Fs(FsCommand),
@@ -217,6 +225,8 @@ impl Command {
             Self::Notify(arguments) => notify::run(session, &arguments),
             Self::Meta(command) => metadata::run(session, command),
             Self::Class(command) => class::run(session, command),
+            Self::Seat(command) => seat::run(session, command),
+            Self::Balancer(command) => balancer::run(session, command),
             Self::Fs(command) => fs::run(session, command),
             Self::Mount(arguments) => mount::run(session, &arguments),
             Self::Usage(arguments) => usage::run(session, &arguments),

@@ -14,6 +14,7 @@
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 mod arguments;
+mod balancer;
 mod bench;
 mod cluster;
 mod commands;

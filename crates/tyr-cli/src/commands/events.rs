@@ -57,6 +57,20 @@ pub fn run(session: &mut Session, arguments: &EventsArguments) -> Outcome {
     })
 }
 
+/// Prints what begins so, behind the node that says it.
+pub fn print_of(session: &mut Session, mark: &str) -> Outcome {
+    let metadata = session.open(Access::Read)?.metadata();
+    each_entry(session, &metadata, LOG, |session, path, entry| {
+        let said = String::from_utf8_lossy(&entry.value);
+        let is_of = |line: &str| line.split_once(": ").is_some_and(|it| it.1.starts_with(mark));
+        match read(path, &said).lines.lines().any(is_of) {
+            true => print(session, path, &entry.value),
+            false => Ok(()),
+        }
+    })
+    .map(drop)
+}
+
 /// An entry of the cluster log.
 #[derive(Debug, PartialEq, Eq)]
 struct Entry<'e> {

@@ -6,6 +6,7 @@
 //! is held ([`held`]).
 
 pub mod arithmetic;
+pub mod balancer;
 pub mod blob;
 pub mod check;
 pub mod class;
@@ -25,6 +26,7 @@ pub mod notify;
 pub mod reading;
 pub mod reference;
 pub mod removal;
+pub mod seat;
 pub mod secret;
 pub mod snapshot;
 pub mod source;

@@ -8,8 +8,10 @@ use std::time::Duration;
 use tyr::{MethodCall, Tyr};
 use tyr_net::access::ROOT;
 use tyr_object::{Hosting, SeatKind, describe_change};
-use tyr_server::{Answering, MethodHost, Server, ServerOptions};
+use tyr_server::{Answering, MethodHost, Remarker, SeatAnswering, Server, ServerOptions};
 use tyr_zlog::SequencerKind;
+
+use crate::balancer::host::BalancerHost;
 
 /// How long the transaction of a call may take: with the 10 s that a call may wait less than a
 /// client waits for its answer, so that it hears what became of it.
@@ -24,6 +26,15 @@ impl MethodHost for Host {
         Box::pin(async move { hosting.call(&user, &keyspace, call).await })
     }
 
+    fn ask_seat(
+        &self,
+        keyspace: &str,
+        request: &MethodCall,
+        is_authority: bool,
+    ) -> Option<SeatAnswering> {
+        self.0.ask_seat(keyspace, request, is_authority)
+    }
+
     fn describe_class(
         &self,
         class: &str,
@@ -35,8 +46,10 @@ impl MethodHost for Host {
 }
 
 /// Lets the node run methods. What they do is done by the secret of the cluster, which the node
-/// has: whether the user who calls may call is found out before.
-pub fn begin(server: &Server, options: &ServerOptions) {
+/// has: whether the user who calls may call is found out before. What is answered
+/// runs the balancer of seats, where this node leads it, until it is dropped: before the node
+/// stops.
+pub fn begin(server: &Server, options: &ServerOptions) -> BalancerHost {
     let (listen, options) = (reachable(server.listen()), options.clone());
     let connect = move || {
         let mut connect = Tyr::connect_options().timeout(TIMEOUT);
@@ -52,7 +65,10 @@ pub fn begin(server: &Server, options: &ServerOptions) {
         connect.connect_blocking(listen.to_string())
     };
     let kinds: Vec<Arc<dyn SeatKind>> = vec![Arc::new(SequencerKind::default())];
-    server.host_methods_by(Arc::new(Host(Hosting::seating(kinds, connect))));
+    let hosting = Hosting::serving(server.node(), kinds, connect);
+    server.host_methods_by(Arc::new(Host(hosting.clone())));
+    let remarker: Remarker = server.remarker();
+    BalancerHost::begin(server.node().0, &hosting, Box::new(move |text| remarker.say(text)))
 }
 
 /// Where the machine itself reaches what listens there.

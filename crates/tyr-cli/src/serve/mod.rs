@@ -32,6 +32,7 @@ use tyr_server::{Observer, ROOM_MIN, Server, ServerOptions};
 use self::http::Http;
 use self::plan::Plan;
 use self::supervisor::Supervisor;
+use crate::balancer::host::BalancerHost;
 use crate::configuration::{Configuration, Layers, Reviewed, SettingFlags};
 use crate::failure::{Failure, Outcome};
 use crate::logging::{self, AuditFile};
@@ -176,8 +177,8 @@ fn serve(session: &mut Session, plan: Plan, watch: &Watch) -> Outcome {
     let mut patience = PATIENCE_MIN;
     loop {
         let begun = Instant::now();
-        hosting::begin(&server, &options);
-        match live(session, server, http, &mut supervisor, watch)? {
+        let balancing = hosting::begin(&server, &options);
+        match live(session, server, balancing, http, &mut supervisor, watch)? {
             Ended::Told => break,
             Ended::Failed(reasons) => {
                 let reasons = reasons.join("; ");
@@ -239,6 +240,7 @@ fn again(
 fn live(
     session: &mut Session,
     server: Server,
+    balancing: BalancerHost,
     http: Option<SocketAddr>,
     supervisor: &mut Supervisor,
     watch: &Watch,
@@ -258,7 +260,7 @@ fn live(
     while !watch.is_over(session) {
         let health = observer.live();
         if !health.is_well() {
-            drop(http);
+            drop((http, balancing));
             if let Err(error) = server.stop() {
                 tracing::warn!(%error, "the node did not stop well");
             }
@@ -277,7 +279,7 @@ fn live(
     }
     supervisor.tell("STOPPING=1");
     tracing::info!(node, "stopping");
-    drop(http);
+    drop((http, balancing));
     server.stop()?;
     Ok(Ended::Told)
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tyr::Error;
-use tyr_zlog::{ENTRY_LEN_MAX, Entry, Log};
+use tyr_zlog::{ENTRY_LEN_MAX, Entry, Log, Opening, Sequencing};
 
 use super::NameArguments;
 use crate::commands::source::SourceArguments;
@@ -39,6 +39,9 @@ pub struct AppendArguments {
     /// All of the input is one entry
     #[arg(long = "whole")]
     is_whole: bool,
+    /// Ask the node that has the log's sequencer for positions, and do not take it from there
+    #[arg(long = "ask")]
+    is_asking: bool,
 }
 
 /// How entries are shown.
@@ -113,7 +116,9 @@ pub struct FillArguments {
 
 /// Appends what comes.
 pub fn append(session: &mut Session, arguments: &AppendArguments) -> Outcome {
-    let (runtime, log) = arguments.name.open(session)?;
+    let sequencing = if arguments.is_asking { Sequencing::Asked } else { Sequencing::Held };
+    let opening = Opening { sequencing, ..Opening::default() };
+    let (runtime, log) = arguments.name.open_as(session, opening)?;
     let appended = append_all(session, arguments, (&runtime, &log));
     // Whoever appends next goes on with the counter, also after a mistake here.
     runtime.block_on(log.close())?;

@@ -8,7 +8,7 @@ mod upkeep;
 
 use clap::{Args, Subcommand};
 use tokio::runtime::Runtime;
-use tyr_zlog::{KEYSPACE_DEFAULT, Log};
+use tyr_zlog::{KEYSPACE_DEFAULT, Log, Opening};
 
 use crate::failure::Outcome;
 use crate::session::{Access, Session};
@@ -69,9 +69,15 @@ pub struct NameArguments {
 impl NameArguments {
     /// Opens it. Also who reads may have to fill a hole.
     fn open(&self, session: &Session) -> Outcome<(Runtime, Log)> {
+        self.open_as(session, Opening::default())
+    }
+
+    /// The same with a say in how it gets its positions.
+    fn open_as(&self, session: &Session, opening: Opening) -> Outcome<(Runtime, Log)> {
         let runtime = runtime()?;
         let store = session.open(Access::Write)?.into_async();
-        let log = runtime.block_on(Log::open_in(&store, &self.place.keyspace, &self.log))?;
+        let opened = Log::open_as(&store, &self.place.keyspace, &self.log, opening);
+        let log = runtime.block_on(opened)?;
         Ok((runtime, log))
     }
 }

@@ -29,6 +29,11 @@ impl Cluster {
         Self { shell, nodes, address: format!("tyr://{places}"), root }
     }
 
+    /// What follows the address for who may do everything.
+    pub fn root(&self) -> &str {
+        &self.root
+    }
+
     /// What a command answers who may do everything.
     pub fn text(&self, arguments: &[&str]) -> String {
         let data = format!("{}{}", self.address, self.root);

@@ -16,6 +16,7 @@ mod loss;
 mod membership;
 mod metadata;
 mod nodes;
+mod seats;
 mod secure;
 mod serve;
 mod shell;

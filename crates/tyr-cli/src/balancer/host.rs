@@ -1,0 +1,266 @@
+//! The node that runs the policy.
+//!
+//! ```text
+//!   a policy is installed ──► balancer/leader is absent? ──► put it, bound to a presence (M5)
+//!   each tick ──► seat-loads/ ──► the policy ──► seats/assigned/…, if balancer/leader is
+//!                                                still of that revision (B1)
+//! ```
+//!
+//! Each node has such a thread, and one of them leads. If it dies, its key goes with its presence,
+//! and another leads, whose policy begins without a state. Who stood still meanwhile assigns
+//! nothing any more: its moves are made on condition of its key.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tyr::blocking::{Metadata, Presence, Tyr};
+use tyr::metadata::{Expected, Path, Transaction};
+use tyr::{ErrorKind, Result};
+use tyr_mantle::{Balancer, Mode, Move, NodeMetrics, Policy, SeatMetrics, Tick};
+use tyr_object::{
+    Assignment, HostedStore, Hosting, NodeSeats, Proviso, SeatDirectory, SeatMode, SeatName,
+};
+
+use super::LOG_MARK;
+use super::installed::{self, RECORD, Record};
+
+/// Who leads.
+const LEADER: &str = "balancer/leader";
+
+/// After so long without a word another leads.
+const THERE: Duration = Duration::from_secs(5);
+
+/// How long the thread waits before it looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// How long it waits for the monitors before it tries again.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// What a failure is said of again after.
+const SAID_AGAIN: Duration = Duration::from_secs(600);
+
+/// Takes a line for the cluster log.
+pub type Say = Box<dyn Fn(String) + Send>;
+
+/// The thread of a node. It ends soon after this is dropped: whatever it waits for then is not
+/// waited for.
+pub struct BalancerHost {
+    is_over: Arc<AtomicBool>,
+}
+
+impl BalancerHost {
+    /// Begins it; `say` puts a line into the cluster log.
+    pub fn begin(node: u16, hosting: &Hosting, say: Say) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&is_over);
+        let begun = Instant::now();
+        let mut work = Work { node, say, is_over: told, begun, failed: None };
+        let thread = std::thread::Builder::new().name("tyr-balancer".to_owned());
+        let store = hosting.store();
+        let thread = thread.spawn(move || work.run(&store));
+        if let Err(error) = thread {
+            tracing::warn!(%error, "no thread for the balancer: this node does not lead it");
+        }
+        Self { is_over }
+    }
+}
+
+impl Drop for BalancerHost {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Release);
+    }
+}
+
+struct Work {
+    node: u16,
+    say: Say,
+    is_over: Arc<AtomicBool>,
+    begun: Instant,
+    /// What was last said to fail, and when.
+    failed: Option<(String, Instant)>,
+}
+
+/// The node leads.
+struct Leading {
+    presence: Presence,
+    /// Of its key.
+    revision: u64,
+    balancer: Option<Balancer>,
+    next: Instant,
+}
+
+impl Work {
+    fn run(&mut self, store: &HostedStore) {
+        while let Some(store) = store.get().filter(|_| !self.is_over()) {
+            let followed = store.and_then(|store| self.follow(&store));
+            if let Err(error) = followed {
+                tracing::debug!(%error, "the policy of the balancer is not followed; tried again");
+                std::thread::park_timeout(AGAIN);
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    /// Follows the policy until an error, or the end.
+    fn follow(&mut self, store: &Tyr) -> Result<()> {
+        let metadata = store.metadata();
+        let revision = metadata.list(RECORD, None, 1)?.revision;
+        let mut watch = metadata.watch(RECORD, revision);
+        let mut record = installed::find(&metadata)?.0;
+        let mut leading: Option<Leading> = None;
+        let mut claim = Instant::now();
+        while !self.is_over() {
+            let wait = leading
+                .as_ref()
+                .map_or(LOOK, |it| it.next.saturating_duration_since(Instant::now()).min(LOOK));
+            if watch.next_within(wait)?.is_some() {
+                record = installed::find(&metadata)?.0;
+                // Another leads on with it, or this one, from its first tick on.
+                leading = leading.filter(|_| record.current.is_some());
+                if let Some(leading) = &mut leading {
+                    leading.balancer = None;
+                }
+            }
+            if record.current.is_none() {
+                continue;
+            }
+            let tick = Duration::from_millis(record.tick_ms);
+            match leading.take().filter(|it| it.presence.is_there()) {
+                None if Instant::now() < claim => {}
+                None => {
+                    claim = Instant::now() + AGAIN;
+                    leading = self.lead(&metadata, tick)?;
+                }
+                Some(it) if Instant::now() < it.next => leading = Some(it),
+                Some(mut it) => {
+                    it.next = Instant::now() + tick;
+                    let is_leading = self.tick(store, &record, &mut it)?;
+                    leading = is_leading.then_some(it);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Leads, if nobody does.
+    fn lead(&self, metadata: &Metadata, tick: Duration) -> Result<Option<Leading>> {
+        if metadata.get(LEADER)?.is_some() {
+            return Ok(None);
+        }
+        let presence = metadata.presence(THERE)?;
+        let path = Path::new(LEADER)?;
+        let claim = Transaction::new().when(path.clone(), Expected::Absent);
+        match presence.transact(claim.put(path, self.node.to_string())) {
+            Ok(revision) => {
+                let next = Instant::now() + tick;
+                Ok(Some(Leading { presence, revision, balancer: None, next }))
+            }
+            Err(error) if error.kind() == ErrorKind::Conflict => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Runs the policy; whether this node still leads.
+    fn tick(&mut self, store: &Tyr, record: &Record, leading: &mut Leading) -> Result<bool> {
+        let Some(version) = record.running() else { return Ok(true) };
+        let (name, number) = (&version.name, version.number);
+        let balancer = match &mut leading.balancer {
+            Some(balancer) => balancer,
+            None => {
+                let script = installed::script(&store.metadata(), number)?;
+                match self.compile(&script, record.tick_ms) {
+                    Ok(balancer) => {
+                        self.say(format!("policy {name}, version {number}, runs here"));
+                        leading.balancer.insert(balancer)
+                    }
+                    Err(error) => {
+                        self.fail(format!("policy {name}, version {number}: {error}"));
+                        return Ok(true);
+                    }
+                }
+            }
+        };
+        let directory = SeatDirectory::of(store);
+        let nodes: Vec<NodeMetrics> = directory.list()?.nodes.iter().map(metrics).collect();
+        let now_us = u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let Tick { moves, lines, failure } = balancer.tick(now_us, &nodes);
+        for line in lines {
+            self.say(format!("{}: {}", line.level, line.text));
+        }
+        if let Some((node, text)) = failure {
+            self.fail(format!(
+                "policy {name}, version {number}, fails for node {node}, and nothing is moved: \
+                 {text}"
+            ));
+        }
+        let proviso = Proviso { path: LEADER.to_owned(), revision: leading.revision };
+        for moved in moves {
+            let Move { seat, from, to, .. } = &moved;
+            match carry_out(&directory, &moved, &proviso) {
+                Ok(()) => self.say(format!(
+                    "seat {seat} goes from node {from} to node {to}, by policy {name}, version \
+                     {number}"
+                )),
+                // Somebody else leads, or the node goes just now.
+                Err(error) if error.kind() == ErrorKind::Conflict => return Ok(false),
+                Err(error) => {
+                    self.fail(format!("seat {seat} cannot be assigned to node {to}: {error}"));
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// The policy at work, each run of which may take half a tick.
+    fn compile(&self, script: &str, tick_ms: u64) -> Result<Balancer> {
+        let begun = self.begun;
+        let clock = Arc::new(move || begun.elapsed());
+        let policy = Policy::compile(script, Duration::from_millis(tick_ms) / 2, clock)?;
+        Ok(Balancer::new(policy, tick_ms * 1_000))
+    }
+
+    fn say(&self, text: String) {
+        (self.say)(format!("{LOG_MARK}{text}"));
+    }
+
+    /// Says a failure, if it is another, or was said long ago.
+    fn fail(&mut self, text: String) {
+        let now = Instant::now();
+        let is_said = self
+            .failed
+            .as_ref()
+            .is_some_and(|(said, at)| *said == text && now.duration_since(*at) < SAID_AGAIN);
+        if !is_said {
+            self.say(text.clone());
+            self.failed = Some((text, now));
+        }
+    }
+}
+
+fn carry_out(directory: &SeatDirectory, moved: &Move, proviso: &Proviso) -> Result<()> {
+    let mode = match moved.mode {
+        Mode::Client => SeatMode::Client,
+        Mode::Proxy => SeatMode::Proxy,
+    };
+    let name: SeatName = moved.seat.parse()?;
+    let assignment = Assignment { node: moved.to, mode, by: "balancer".to_owned() };
+    directory.assign(&name, Some(&assignment), Some(proviso))
+}
+
+/// What a policy is told of a node.
+fn metrics(node: &NodeSeats) -> NodeMetrics {
+    let seats = node.seats.iter().map(|seat| SeatMetrics {
+        name: seat.name.clone(),
+        kind: seat.kind.clone(),
+        rate: seat.rate,
+        waiting: seat.waiting as f64,
+        since: seat.seconds as f64,
+    });
+    let (number, cpu, values) = (node.node, node.cpu, BTreeMap::new());
+    NodeMetrics { node: number, cpu, values, seats: seats.collect() }
+}
