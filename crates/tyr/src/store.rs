@@ -275,8 +275,19 @@ impl Tyr {
     /// What `body` fails with (nothing is committed then), and what commit fails with.
     pub async fn transact<T>(
         &self,
-        mut body: impl AsyncFnMut(&mut Transaction) -> Result<T>,
+        body: impl AsyncFnMut(&mut Transaction) -> Result<T>,
     ) -> Result<T> {
+        self.transact_committed(body).await.map(|(value, _)| value)
+    }
+
+    /// The same as [`Tyr::transact`]; answers also what the operations of the transaction did.
+    ///
+    /// # Errors
+    /// As [`Tyr::transact`].
+    pub async fn transact_committed<T>(
+        &self,
+        mut body: impl AsyncFnMut(&mut Transaction) -> Result<T>,
+    ) -> Result<(T, Committed)> {
         let mut attempts = Attempts::default();
         loop {
             let moment = self.inner.backend.take_moment(attempts.read()).await;
@@ -285,7 +296,7 @@ impl Tyr {
             let done = body(&mut transaction).await;
             let read = transaction.only_read();
             let done = match done {
-                Ok(value) => transaction.commit().await.map(|_| value),
+                Ok(value) => transaction.commit().await.map(|committed| (value, committed)),
                 Err(error) => Err(error),
             };
             let Err(error) = done else { return done };

@@ -136,14 +136,25 @@ impl Tyr {
     ///
     /// # Errors
     /// What `body` fails with (nothing is committed then), and what commit fails with.
-    pub fn transact<T>(&self, mut body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
+    pub fn transact<T>(&self, body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
+        self.transact_committed(body).map(|(value, _)| value)
+    }
+
+    /// The same as [`Tyr::transact`]; answers also what the operations of the transaction did.
+    ///
+    /// # Errors
+    /// As [`Tyr::transact`].
+    pub fn transact_committed<T>(
+        &self,
+        mut body: impl FnMut(&mut Transaction) -> Result<T>,
+    ) -> Result<(T, Committed)> {
         let mut attempts = Attempts::default();
         loop {
             let moment = self.backend.moment(attempts.read());
             let mut transaction = Transaction::new(self.backend.clone(), moment);
             let done = body(&mut transaction);
             let read = transaction.only_read();
-            let done = done.and_then(|value| transaction.commit().map(|_| value));
+            let done = done.and_then(|value| Ok((value, transaction.commit()?)));
             let Err(error) = done else { return done };
             let Some(pause) = attempts.pause_after(&error, read) else { return Err(error) };
             std::thread::sleep(pause);

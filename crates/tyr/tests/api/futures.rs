@@ -108,6 +108,31 @@ fn what_stat_showed_is_validated_and_who_only_reads_does_not_starve() {
     });
 }
 
+#[test]
+fn what_the_operations_of_the_last_run_answered_is_told() {
+    each(|tyr, data| async move {
+        data.put("a", "12").await.unwrap();
+        let mut runs = 0;
+        let (offset, committed) = tyr
+            .transact_committed(async |transaction| {
+                transaction.get(&data, "a").await?;
+                runs += 1;
+                if runs == 1 {
+                    data.put("a", "123").await?;
+                }
+                transaction.append(&data, "a", "4")
+            })
+            .await
+            .unwrap();
+        assert_eq!((runs, committed.offset(offset)), (2, Some(3)));
+        assert_eq!(committed.version(), data.stat("a").await.unwrap().version);
+        let (tyr, data) = (tyr.blocking(), data.as_blocking());
+        let delete = |transaction: &mut tyr::blocking::Transaction| transaction.delete(data, "a");
+        let (gone, committed) = tyr.transact_committed(delete).unwrap();
+        assert_eq!(committed.existed(gone), Some(true));
+    });
+}
+
 /// Q3.
 #[test]
 fn a_transaction_lists_a_group_and_depends_on_it() {
