@@ -76,6 +76,14 @@ header:
 python:
     cargo xtask python
 
+# The jar for Java with all its tests, also with the Java of other JDKs' folders.
+java *JDKS:
+    cargo xtask java {{ JDKS }}
+
+# The jar for Java, with an optimized library, and its pom into a folder.
+install-java FOLDER:
+    cargo xtask install-java {{ FOLDER }}
+
 # libtyr, its header and its file for pkg-config into a folder.
 install-c PREFIX:
     cargo xtask install-c {{ PREFIX }}

@@ -6,6 +6,7 @@
 mod c;
 mod command;
 mod fs_suites;
+mod java;
 mod python;
 mod suite;
 mod tidy;
@@ -24,6 +25,11 @@ Chores of this repository.
                       the programs in C under valgrind, which must be installed
   cargo xtask python  builds the wheel for Python, installs it into an empty environment, and runs
                       its tests there, those with fsspec and Zarr among them
+  cargo xtask java [JDK...]
+                      builds the jar for Java and its reference, and runs its tests on it, also with
+                      the Java of these folders
+  cargo xtask install-java DIR
+                      builds the jar with an optimized library and puts it and its pom into DIR
   cargo xtask fs-suites [--tyr PROGRAM] [SUITE...]
                       other people's tests on a mounted file system: needs /dev/fuse, and root;
                       suites that are not installed are left out
@@ -42,6 +48,8 @@ fn main() -> ExitCode {
         ["fs-suites", words @ ..] => fs_suites::run(&root(), words),
         ["c-valgrind"] => c::run_under_valgrind(&root()),
         ["python"] => python::run(&root()),
+        ["java", jdks @ ..] => java::run(&root(), jdks),
+        ["install-java", folder] => java::install(&root(), Path::new(folder)),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             true

@@ -190,7 +190,7 @@ fn missing_tools() -> Option<String> {
             .status()
             .is_ok_and(|status| status.success())
     };
-    let wanted: [(&str, &[&str], &str); 5] = [
+    let wanted: [(&str, &[&str], &str); 6] = [
         ("cargo", &["fmt", "--version"], "rustfmt: rustup component add rustfmt"),
         ("cargo", &["clippy", "--version"], "clippy: rustup component add clippy"),
         ("cc", &["--version"], "a C compiler: apt-get install gcc, or your system's like"),
@@ -199,6 +199,11 @@ fn missing_tools() -> Option<String> {
             "python3",
             &["-c", "import sys; sys.exit(sys.version_info < (3, 11))"],
             "Python 3.11 or later: apt-get install python3, or your system's like",
+        ),
+        (
+            "javac",
+            &["--release", "11", "--version"],
+            "a JDK, 11 or later: apt-get install default-jdk-headless, or your system's like",
         ),
     ];
     let missing: Vec<String> = wanted

@@ -52,6 +52,7 @@ const EDGES: [(&str, &[&str]); 32] = [
     ("tyr-completion", &["tyr"]),
     ("tyr-c", &["tyr", "tyr-completion"]),
     ("tyr-python", &["tyr", "tyr-completion"]),
+    ("tyr-java", &["tyr", "tyr-completion"]),
     ("tyr-telemetry", &["tyr"]),
     ("tyr-log", &["tyr"]),
     ("tyr-object", &["tyr", "tyr-class"]),
@@ -99,7 +100,7 @@ const EDGES: [(&str, &[&str]); 32] = [
 ];
 
 /// What only a crate's tests may depend on besides: a client is tried against nodes.
-const TEST_EDGES: [(&str, &str); 14] = [
+const TEST_EDGES: [(&str, &str); 15] = [
     ("tyr-server", "tyr-client"),
     ("tyr-object", "tyr-server"),
     ("tyr-object", "tyr-net"),
@@ -108,6 +109,7 @@ const TEST_EDGES: [(&str, &str); 14] = [
     ("tyr", "tyr-testing"),
     ("tyr-c", "tyr-testing"),
     ("tyr-python", "tyr-testing"),
+    ("tyr-java", "tyr-testing"),
     ("tyr-log", "tyr-testing"),
     ("tyr-object", "tyr-testing"),
     ("tyr-object-store", "tyr-testing"),
