@@ -7,7 +7,7 @@ use blocking::unblock;
 use tyr::{Bytes, Tyr};
 
 use crate::blocking::Page;
-use crate::check::Report;
+use crate::check::{Repairs, Report};
 use crate::error::Result;
 use crate::layout::name::Name;
 use crate::layout::record::Access;
@@ -89,7 +89,21 @@ impl FileSystem {
         link_at(path: &[u8], new: &[u8];) -> ();
         rename_at(from: &[u8], to: &[u8];) -> ();
         rename_at_with(from: &[u8], to: &[u8]; mode: RenameMode) -> ();
+        swap_at(one: &[u8], other: &[u8];) -> ();
         sync(;) -> ();
+    }
+
+    /// See [`blocking::FileSystem::transact`](crate::blocking::FileSystem::transact). `work` runs
+    /// on a thread that may wait.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn transact<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&crate::blocking::Transaction) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let inner = self.inner.clone();
+        unblock(move || inner.transact(work)).await
     }
 
     /// See [`blocking::FileSystem::create`](crate::blocking::FileSystem::create).
@@ -159,6 +173,28 @@ impl FileSystem {
     ) -> Result<Report> {
         let inner = self.inner.clone();
         unblock(move || inner.check(&mut progress)).await
+    }
+
+    /// See [`blocking::FileSystem::repair`](crate::blocking::FileSystem::repair).
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn repair(
+        &self,
+        mut progress: impl FnMut(u64) -> bool + Send + 'static,
+    ) -> Result<Repairs> {
+        let inner = self.inner.clone();
+        unblock(move || inner.repair(&mut progress)).await
+    }
+
+    /// See [`blocking::FileSystem::moment`](crate::blocking::FileSystem::moment): its calls are for
+    /// threads that may wait.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn moment(&self) -> Result<crate::blocking::Moment> {
+        let inner = self.inner.clone();
+        unblock(move || inner.moment()).await
     }
 
     /// See [`blocking::FileSystem::close`](crate::blocking::FileSystem::close).

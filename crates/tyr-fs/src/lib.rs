@@ -47,7 +47,7 @@ mod mount;
 mod options;
 mod plan;
 
-pub use check::{Finding, Report};
+pub use check::{Finding, Repairs, Report};
 pub use error::{Error, Result};
 pub use filesystem::{FileSystem, OpenFile};
 pub use layout::name::{NAME_LEN_MAX, Name};

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use tyr::blocking::{Keyspace, Transaction};
 use tyr::{Bytes, Committed, ErrorKind, OperationId, Scan};
 
+use super::bundle::Bundled;
 use super::opens::Ending;
 use super::store::{FileSystem, Shared};
 use crate::error::{Error, Result};
@@ -21,7 +22,7 @@ use crate::plan::{Change, Condition, Draft, Found, Known, Operation, Stop, Want}
 const ATTEMPTS_MAX: u32 = 1_000;
 
 /// How often a plan asks for more.
-const READS_MAX: u32 = 10_000;
+pub(super) const READS_MAX: u32 = 10_000;
 
 /// How long the outcome of a transaction is asked for, in a cluster that does not tell.
 const OUTCOME_TIMEOUT: Duration = Duration::from_secs(60);
@@ -46,10 +47,18 @@ impl FileSystem {
 
     /// The same, with where its append was put.
     pub(super) fn run_telling<O: Operation>(&self, operation: &O) -> Result<Done<O::Answer>> {
+        if self.bundle.is_some() {
+            let answer = self.run_bundled(operation)?;
+            return Ok(Done { answer, appended_at: None });
+        }
         let (mut known, mut held, mut reads) = (Known::default(), Vec::new(), 0);
         let mut attempts = 0;
         loop {
             let is_done = match operation.plan(&known) {
+                // What was read is what the answer is.
+                Ok(Draft { changes, answer, .. }) if changes.is_empty() => {
+                    Some(Done { answer, appended_at: None })
+                }
                 Ok(draft) => self.shared.commit(draft)?,
                 Err(Stop::Read(want)) if reads < READS_MAX => {
                     reads += 1;
@@ -86,7 +95,7 @@ impl FileSystem {
 }
 
 /// Lets others go first: nothing at first, then 20 µs to 5 ms, differing from thread to thread.
-fn back_off(attempts: u32) {
+pub(super) fn back_off(attempts: u32) {
     match attempts {
         0..=2 => std::thread::yield_now(),
         _ => {
@@ -194,17 +203,36 @@ impl Shared {
         if conditions.is_empty() && changes.is_empty() {
             return Ok(Some(Done { answer, appended_at: None }));
         }
-        let mut transaction = self.tyr.begin();
-        for condition in conditions {
-            self.require(&mut transaction, condition)?;
-        }
-        let mut ids = Ids { append: None };
-        for change in changes {
-            self.change(&mut transaction, &mut ids, change)?;
-        }
+        let (mut transaction, mut ids) = (self.tyr.begin(), Ids { append: None });
+        self.fill(&mut transaction, &mut ids, conditions, changes)?;
         let Some(committed) = self.finish(transaction.commit())? else { return Ok(None) };
         let appended_at = ids.append.and_then(|id| committed.offset(id));
         Ok(Some(Done { answer, appended_at }))
+    }
+
+    /// Commits what was bundled; whether all conditions held.
+    pub(super) fn commit_bundled(&self, bundled: Bundled) -> Result<bool> {
+        let Bundled { conditions, changes, mut transaction, closed, .. } = bundled;
+        // Whoever opens them from now on waits until it is clear whether they are there.
+        let Some(_held) = self.opens.hold_all_closed(&closed) else { return Ok(false) };
+        self.fill(&mut transaction, &mut Ids { append: None }, conditions, changes)?;
+        Ok(self.finish(transaction.commit())?.is_some())
+    }
+
+    fn fill(
+        &self,
+        transaction: &mut Transaction,
+        ids: &mut Ids,
+        conditions: Vec<Condition>,
+        changes: Vec<Change>,
+    ) -> tyr::Result<()> {
+        for condition in conditions {
+            self.require(transaction, condition)?;
+        }
+        for change in changes {
+            self.change(transaction, ids, change)?;
+        }
+        Ok(())
     }
 
     fn require(&self, transaction: &mut Transaction, condition: Condition) -> tyr::Result<()> {
@@ -302,6 +330,11 @@ pub fn zeros(len: u64) -> Bytes {
 }
 
 impl FileSystem {
+    /// Commits a repair; whether all was as it was when it was looked at.
+    pub(crate) fn commit_repair(&self, draft: Draft<()>) -> Result<bool> {
+        Ok(self.shared.commit(draft)?.is_some())
+    }
+
     /// One of the two keyspaces.
     pub(crate) fn keyspace(&self, space: Space) -> &Keyspace {
         self.shared.keyspace(space)

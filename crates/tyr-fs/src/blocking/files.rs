@@ -92,10 +92,7 @@ impl FileSystem {
 
     /// Writes to a file that was opened to be written; answers where.
     pub(super) fn write_open(&self, node: &Node, offset: Option<u64>, data: Bytes) -> Result<u64> {
-        let (segment_bits, now) = (self.shared.superblock.segment_bits, self.now());
-        let (node, is_privileged) = (node.clone(), self.is_privileged());
-        let write = Write { node, offset, data, segment_bits, is_privileged, now };
-        let done = self.run_telling(&write)?;
+        let done = self.run_telling(&self.writing(node, offset, data))?;
         match (done.answer, done.appended_at) {
             (Written::At(offset), _) => Ok(offset),
             (Written::Appended(before), Some(at)) => {
@@ -104,6 +101,18 @@ impl FileSystem {
             }
             (Written::Appended(_), None) => unreachable!("an append tells where it was put"),
         }
+    }
+
+    /// Appends behind the operations before it; where is told by nobody before they are committed.
+    pub(super) fn append_bundled(&self, node: &Node, data: Bytes) -> Result<()> {
+        self.may(node, Permission::Write)?;
+        self.run(&self.writing(node, None, data)).map(drop)
+    }
+
+    fn writing(&self, node: &Node, offset: Option<u64>, data: Bytes) -> Write {
+        let (segment_bits, now) = (self.shared.superblock.segment_bits, self.now());
+        let (node, is_privileged) = (node.clone(), self.is_privileged());
+        Write { node, offset, data, segment_bits, is_privileged, now }
     }
 
     /// Reads up to `len` bytes, 64 MiB at most, of one moment; fewer where the file ends.
@@ -141,7 +150,7 @@ impl FileSystem {
             return Ok(Bytes::new());
         }
         // Of a large file most reads lie in one segment, and need nothing else.
-        if node.place.is_none() {
+        if node.place.is_none() && self.bundle.is_none() {
             let bits = self.shared.superblock.segment_bits;
             if let [Piece { segment, offset, .. }] = pieces(offset, len, bits, u32::MAX)[..] {
                 let content = Blob::content(node.number, segment);
@@ -153,6 +162,9 @@ impl FileSystem {
         }
         match self.run(&Locate { node: node.clone(), offset, len })? {
             Located::Bytes(bytes) => Ok(bytes),
+            Located::Segments if self.bundle.is_some() => {
+                self.read_segments_bundled(node, offset, len)
+            }
             Located::Segments => self.read_segments(node, offset, len),
         }
     }
@@ -188,6 +200,33 @@ impl FileSystem {
             return Err(Error::new(Errno::STALE, text));
         };
         Ok(named(&inode, read)?.concat().into())
+    }
+
+    /// The same behind other operations: nothing of what was read may change before they are
+    /// committed.
+    fn read_segments_bundled(&self, node: &Node, offset: u64, len: u64) -> Result<Bytes> {
+        let (mut bundle, shared) = (self.bundle()?, &*self.shared);
+        let inode = Blob::inode(node.number);
+        let Some(found) = bundle.see(shared, &inode, 0..RECORD_LEN as u64)? else {
+            let text = format!("the file (number {}) was removed", node.number);
+            return Err(Error::new(Errno::STALE, text));
+        };
+        bundle.require_version(shared, &inode)?;
+        let record = named(&inode, Record::decode(&found.bytes))?;
+        let mut parts = Vec::new();
+        for piece in pieces(offset, len, record.segment_bits, record.last_segment) {
+            let content = Blob::content(node.number, piece.segment);
+            let part = piece.offset..piece.offset + piece.len;
+            let found = bundle.see(shared, &content, part)?;
+            bundle.require_version(shared, &content)?;
+            let bytes = found.map(|found| found.bytes).unwrap_or_default();
+            let missing = piece.len - bytes.len() as u64;
+            parts.push(bytes);
+            if piece.segment < record.last_segment {
+                parts.push(zeros(missing));
+            }
+        }
+        Ok(parts.concat().into())
     }
 
     /// An extended attribute.

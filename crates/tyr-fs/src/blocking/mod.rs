@@ -4,12 +4,16 @@
 //! numbers and a session; [`opens`] counts what is open here, and [`orphans`] lets go of what is
 //! not any more. The calls themselves: [`names`] by directory and name, [`paths`] by path,
 //! [`files`] of a file, [`holes`] of what has no bytes in it, [`listing`] of a directory,
-//! [`open_file`] of one that is open. [`rights`] refuses what a user may not do.
+//! [`open_file`] of one that is open. [`rights`] refuses what a user may not do. [`transaction`]
+//! is of several calls that take effect together, which [`bundle`] collects,
+//! [`moment`] of all as it was at one time.
 
+mod bundle;
 mod driver;
 mod files;
 mod holes;
 mod listing;
+mod moment;
 mod names;
 mod open_file;
 mod opens;
@@ -17,7 +21,10 @@ mod orphans;
 mod paths;
 mod rights;
 mod store;
+mod transaction;
 
 pub use self::listing::{DirectoryEntry, Page};
+pub use self::moment::Moment;
 pub use self::open_file::{OpenFile, OpenFor};
 pub use self::store::FileSystem;
+pub use self::transaction::Transaction;

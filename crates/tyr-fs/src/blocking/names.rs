@@ -10,7 +10,7 @@ use crate::layout::record::{Access, Kind};
 use crate::options::NewFile;
 use crate::plan::create::Create;
 use crate::plan::link::Link;
-use crate::plan::lookup::{Lookup, Seen};
+use crate::plan::lookup::{Lookup, Resolve, Seen};
 use crate::plan::node::Node;
 use crate::plan::remove::{End, Remove, Removed};
 use crate::plan::rename::{Rename, RenameMode};
@@ -36,6 +36,13 @@ impl FileSystem {
         let place = place(directory, name)?;
         self.may(directory, Permission::Execute)?;
         self.run(&Lookup { place })
+    }
+
+    /// Which file a name stands for: a lookup that reads nothing else.
+    pub(super) fn resolve(&self, directory: &Node, name: &Name) -> Result<Node> {
+        let place = place(directory, name)?;
+        self.may(directory, Permission::Execute)?;
+        self.run(&Resolve { place })
     }
 
     /// Makes a file of any kind but directory and symlink.

@@ -3,7 +3,7 @@
 //! A name is not taken from a file that is just being opened, and who opens a file whose last name
 //! is being taken waits until it is clear whether it is still there.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -63,6 +63,26 @@ impl Opens {
         }
         state.ending.insert(number);
         Some(Ending { opens: self, number })
+    }
+
+    /// Whether it is open now.
+    pub fn is_open(&self, number: u64) -> bool {
+        self.state.lock().counts.contains_key(&number)
+    }
+
+    /// Files that stay closed until the answer is dropped; `None` when one of them is open.
+    pub fn hold_all_closed(&self, numbers: &BTreeSet<u64>) -> Option<Vec<Ending<'_>>> {
+        let mut state = self.state.lock();
+        // Nothing is held while it waits.
+        while numbers.iter().any(|number| state.ending.contains(number)) {
+            self.ended.wait(&mut state);
+        }
+        if numbers.iter().any(|number| state.counts.contains_key(number)) {
+            return None;
+        }
+        state.ending.extend(numbers);
+        drop(state);
+        Some(numbers.iter().map(|number| Ending { opens: self, number: *number }).collect())
     }
 
     /// A file has no name any more; answers whether it is to be let go of now.

@@ -50,7 +50,11 @@ impl FileSystem {
     }
 
     /// A file lost its last name: it is let go of now, or when it is closed.
-    pub(super) fn orphaned(&self, number: u64) -> Result<()> {
+    pub(crate) fn orphaned(&self, number: u64) -> Result<()> {
+        if self.bundle.is_some() {
+            self.bundle()?.orphaned(number);
+            return Ok(());
+        }
         match self.shared.opens.orphaned(number) {
             true => self.release(number),
             false => Ok(()),
@@ -160,7 +164,8 @@ impl FileSystem {
 /// Looks after the orphans of a file system that is still open.
 fn tend(shared: &Weak<Shared>, with_sessions: bool) {
     let Some(shared) = shared.upgrade() else { return };
-    let files = FileSystem { shared, user: None, access_times: AccessTimes::Never };
+    let (user, access_times, bundle) = (None, AccessTimes::Never, None);
+    let files = FileSystem { shared, user, access_times, bundle };
     let ended = if with_sessions { files.end_sessions() } else { Ok(()) };
     if let Err(error) = ended.and_then(|()| files.tend_orphans()) {
         tracing::debug!(%error, "files without a name are looked after a little later");

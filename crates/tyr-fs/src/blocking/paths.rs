@@ -71,11 +71,11 @@ impl FileSystem {
                 at.require_directory()?;
                 return Ok(Last::Name(at, name));
             }
-            let seen = match self.lookup(&at, &name) {
+            let seen = match self.resolve(&at, &name) {
                 Err(error) if is_last && error.errno() == Errno::NOENT => {
                     return Ok(Last::Name(at, name));
                 }
-                seen => seen?.node,
+                seen => seen?,
             };
             match seen.kind {
                 Kind::Directory => at = seen,
@@ -284,6 +284,17 @@ impl FileSystem {
         let (from, name) = self.parent_and_name(from.as_ref())?;
         let (to, new_name) = self.parent_and_name(to.as_ref())?;
         self.rename((&from, &name), (&to, &new_name), mode)
+    }
+}
+
+impl FileSystem {
+    /// Two files, or directories with all that is below them, change places, in one transaction.
+    ///
+    /// # Errors
+    /// As [`FileSystem::rename`]; `ENOENT` where one of them is not there, `EINVAL` where one is in
+    /// the other, `EBUSY` for the root.
+    pub fn swap_at(&self, one: impl AsRef<[u8]>, other: impl AsRef<[u8]>) -> Result<()> {
+        self.rename_at_with(one, other, RenameMode::Exchange)
     }
 }
 

@@ -9,10 +9,11 @@ use rustix::io::Errno;
 
 use super::store::FileSystem;
 use crate::error::{Error, Result};
+use crate::layout::forward::Place;
 use crate::layout::name::Name;
 use crate::layout::record::{Access, Kind};
 use crate::plan::attributes::NewAttributes;
-use crate::plan::lookup::{Attributes, Seen};
+use crate::plan::lookup::{Attributes, Glance, Inspect, Lookup, Seen};
 use crate::plan::node::Node;
 use crate::plan::rights::{Credentials, Permission};
 use crate::plan::xattrs::no_attribute;
@@ -25,6 +26,11 @@ impl FileSystem {
         Self { user: Some(Arc::new(user)), ..self.clone() }
     }
 
+    /// What is known of a file, as of some moment of the call.
+    fn glance(&self, node: &Node) -> Result<Attributes> {
+        self.run(&Glance(Inspect { node: node.clone() }))
+    }
+
     /// Whether nothing is refused.
     pub(super) fn is_privileged(&self) -> bool {
         self.user.as_ref().is_none_or(|user| user.is_privileged())
@@ -33,7 +39,7 @@ impl FileSystem {
     /// Refuses what the user may not do with a file.
     pub(super) fn may(&self, node: &Node, permission: Permission) -> Result<()> {
         match &self.user {
-            Some(user) => user.check(&self.attributes(node)?, permission),
+            Some(user) => user.check(&self.glance(node)?, permission),
             None => Ok(()),
         }
     }
@@ -45,7 +51,7 @@ impl FileSystem {
 
     /// The attributes of a directory whose names this user may change.
     fn entered(&self, user: &Credentials, directory: &Node) -> Result<Attributes> {
-        let attributes = self.attributes(directory)?;
+        let attributes = self.glance(directory)?;
         user.check(&attributes, Permission::Execute)?;
         user.check(&attributes, Permission::Write)?;
         Ok(attributes)
@@ -65,7 +71,8 @@ impl FileSystem {
     /// What has a name in a directory, which this user may take from it.
     fn taken(&self, user: &Credentials, directory: &Node, name: &Name) -> Result<Seen> {
         let entered = self.entered(user, directory)?;
-        let seen = self.lookup(directory, name)?;
+        let place = Place { directory: directory.require_directory()?, name: name.clone() };
+        let seen = self.run(&Glance(Lookup { place }))?;
         user.check_sticky(&entered, &seen.attributes)?;
         Ok(seen)
     }
@@ -97,7 +104,7 @@ impl FileSystem {
         is_now: bool,
     ) -> Result<NewAttributes> {
         match &self.user {
-            Some(user) => user.check_change(&self.attributes(node)?, new, is_now),
+            Some(user) => user.check_change(&self.glance(node)?, new, is_now),
             None => Ok(new),
         }
     }
@@ -116,7 +123,7 @@ impl FileSystem {
         let Some(user) = &self.user else { return Ok(()) };
         let is_allowed = match name.split(|byte| *byte == b'.').next() {
             Some(b"user") => return self.may(node, Permission::Write),
-            Some(b"system") => user.user == self.attributes(node)?.owner,
+            Some(b"system") => user.user == self.glance(node)?.owner,
             _ => false,
         };
         match is_allowed || user.is_privileged() {

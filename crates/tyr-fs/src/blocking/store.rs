@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use tyr::blocking::{Keyspace, Lock, Tyr};
 use tyr::{ErrorKind, LeaseOptions, Number, Transform};
 
+use super::bundle::Bundle;
 use super::driver::absent_is_none;
 use super::opens::Opens;
 use crate::error::{Error, Result};
@@ -36,6 +37,8 @@ pub struct FileSystem {
     /// Whose rights are checked, if anybody's.
     pub(super) user: Option<Arc<Credentials>>,
     pub(super) access_times: AccessTimes,
+    /// What its calls are bundled in, if they are to be committed together.
+    pub(super) bundle: Option<Arc<Mutex<Bundle>>>,
 }
 
 #[derive(Debug)]
@@ -138,7 +141,8 @@ impl FileSystem {
             numbers: Mutex::new((0, 0)),
         };
         let (shared, user) = (Arc::new(shared), None);
-        let opened = Self { shared, user, access_times: AccessTimes::default() };
+        let access_times = AccessTimes::default();
+        let opened = Self { shared, user, access_times, bundle: None };
         opened.end_sessions()?;
         opened.start_tending()?;
         Ok(opened)
@@ -199,21 +203,35 @@ impl FileSystem {
     }
 
     /// What time it is for this file system.
-    #[cfg(all(feature = "mount", target_os = "linux"))]
     pub(crate) fn clock_now(&self) -> Time {
         self.now()
     }
 
+    /// What holds for all of it.
+    pub(crate) fn superblock(&self) -> Superblock {
+        self.shared.superblock
+    }
+
+    /// The session of this program.
+    pub(crate) fn session(&self) -> u64 {
+        self.shared.session
+    }
+
     /// A number that no file has had.
-    pub(super) fn new_number(&self) -> Result<u64> {
+    pub(crate) fn new_number(&self) -> Result<u64> {
         let mut numbers = self.shared.numbers.lock();
         let (next, end) = &mut *numbers;
         if next == end {
             *next = take_numbers(&self.shared.meta, NUMBERS_TAKEN)?;
             *end = *next + NUMBERS_TAKEN;
         }
+        let number = *next;
         *next += 1;
-        Ok(*next - 1)
+        drop(numbers);
+        if self.bundle.is_some() {
+            self.bundle()?.add_fresh(number);
+        }
+        Ok(number)
     }
 }
 

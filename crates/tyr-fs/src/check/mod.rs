@@ -2,8 +2,10 @@
 //! that every file has a name or is an orphan.
 //!
 //! All of it is read at one moment, while others go on: what a transaction changes together is seen
-//! together, so whatever does not fit is damage. [`survey`] gathers, [`verdict`] compares.
+//! together, so whatever does not fit is damage. [`survey`] gathers, [`verdict`]
+//! compares, [`repair`] makes what does not fit together fit again.
 
+mod repair;
 mod survey;
 mod verdict;
 
@@ -15,6 +17,7 @@ use std::fmt;
 use crate::blocking::FileSystem;
 use crate::error::Result;
 
+pub use self::repair::Repairs;
 pub(crate) use self::survey::Survey;
 
 /// Something that is not as it has to be.

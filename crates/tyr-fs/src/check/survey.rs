@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustix::io::Errno;
 use tyr::blocking::Snapshot;
-use tyr::{Scan, ScanEntry};
+use tyr::{Scan, ScanEntry, Timestamp};
 
 use super::Finding;
 use crate::blocking::FileSystem;
 use crate::error::{Error, Result};
 use crate::layout::forward::Place;
 use crate::layout::header::Header;
-use crate::layout::key::{Blob, Role, Space};
+use crate::layout::key::{Blob, NUMBER_MIN, Role, Space};
 use crate::layout::orphan;
 use crate::layout::record::{Access, Entry, Kind, RECORD_LEN, Record, Reference};
 use crate::layout::superblock::Superblock;
@@ -32,8 +32,7 @@ pub struct Counted {
 #[derive(Clone, Debug)]
 pub struct Small {
     pub place: Place,
-    pub is_moved: bool,
-    pub has_xattrs: bool,
+    pub record: Record,
 }
 
 /// An inode and its segments.
@@ -45,8 +44,10 @@ pub struct Large {
 }
 
 /// Everything there is.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Survey {
+    /// The moment.
+    pub at: Timestamp,
     pub has_superblock: bool,
     pub next_number: Option<u64>,
     pub headers: BTreeMap<u64, Header>,
@@ -54,6 +55,8 @@ pub struct Survey {
     /// Names of directories.
     pub directories: BTreeMap<u64, Vec<(Place, Access)>>,
     pub small: BTreeMap<u64, Small>,
+    /// Entries of files of which there is another.
+    pub twice: Vec<Place>,
     /// Names of files with an inode.
     pub references: BTreeMap<u64, Vec<(Place, Kind)>>,
     pub large: BTreeMap<u64, Large>,
@@ -62,6 +65,8 @@ pub struct Survey {
     pub orphans: BTreeSet<u64>,
     pub names: u64,
     pub small_bytes: u64,
+    /// What is not what it should be by its key.
+    pub unreadable: BTreeSet<Blob>,
     pub findings: Vec<Finding>,
 }
 
@@ -69,7 +74,7 @@ impl Survey {
     /// Reads all of a file system.
     pub fn of(files: &FileSystem, progress: &mut dyn FnMut(u64) -> bool) -> Result<Self> {
         let snapshot = files.store().snapshot()?;
-        let (mut survey, mut count) = (Self::default(), 0);
+        let (mut survey, mut count) = (Self::new(snapshot.version()), 0);
         for space in [Space::Meta, Space::Data] {
             let keyspace = files.keyspace(space);
             let scan = Scan::new().first_bytes(RECORD_LEN as u64);
@@ -78,7 +83,10 @@ impl Survey {
                     let blob = Blob { space, key: entry.key.clone() };
                     if let Err(error) = survey.look(files, &snapshot, &blob, &entry) {
                         match error.errno() {
-                            Errno::IO => survey.find(&blob.key, error.text()),
+                            Errno::IO => {
+                                survey.find(&blob.key, error.text());
+                                survey.unreadable.insert(blob);
+                            }
                             _ => return Err(error),
                         }
                     }
@@ -91,6 +99,39 @@ impl Survey {
         }
         progress(count);
         Ok(survey)
+    }
+
+    fn new(at: Timestamp) -> Self {
+        Self {
+            at,
+            has_superblock: false,
+            next_number: None,
+            headers: BTreeMap::new(),
+            counted: BTreeMap::new(),
+            directories: BTreeMap::new(),
+            small: BTreeMap::new(),
+            twice: Vec::new(),
+            references: BTreeMap::new(),
+            large: BTreeMap::new(),
+            forwards: BTreeMap::new(),
+            xattrs: BTreeSet::new(),
+            orphans: BTreeSet::new(),
+            names: 0,
+            small_bytes: 0,
+            unreadable: BTreeSet::new(),
+            findings: Vec::new(),
+        }
+    }
+
+    /// The highest number that a file has.
+    pub fn highest(&self) -> u64 {
+        let numbers = [
+            self.headers.last_key_value().map(|(number, _)| *number),
+            self.small.last_key_value().map(|(number, _)| *number),
+            self.large.last_key_value().map(|(number, _)| *number),
+            Some(NUMBER_MIN - 1),
+        ];
+        numbers.into_iter().flatten().max().unwrap_or(0)
     }
 
     /// Something is not as it has to be.
@@ -173,10 +214,10 @@ impl Survey {
                 if !flags.has_xattrs {
                     named(blob, Xattrs::decode(&record.body[..]))?;
                 }
-                let (is_moved, has_xattrs) = (flags.is_moved, flags.has_xattrs);
-                let small = Small { place: place.clone(), is_moved, has_xattrs };
                 let number = record.identity.number;
+                let small = Small { place: place.clone(), record };
                 if let Some(other) = self.small.insert(number, small) {
+                    self.twice.push(other.place.clone());
                     let text = format!(
                         "lies in two entries: {} in directory {}, {} in directory {}",
                         other.place.name, other.place.directory, place.name, place.directory

@@ -1,14 +1,17 @@
-//! Whatever is damaged is found, and named.
+//! Whatever is damaged is found and named, and repaired where that is promised.
+
+mod content;
+mod names;
+
+use std::fmt::Write as _;
 
 use tyr::blocking::{Keyspace, Tyr};
-use tyr::{Number, Transform};
+use tyr::{Bytes, Number, Transform};
 
 use crate::blocking::FileSystem;
-use crate::layout::forward::Place;
-use crate::layout::header::{ENTRIES_AT, PLACE_AT, SUBDIRECTORIES_AT};
-use crate::layout::key::{Blob, ROOT};
+use crate::layout::key::{Blob, Space};
 use crate::layout::name::Name;
-use crate::layout::record::{Access, LAST_SEGMENT_AT, LINKS_AT, MODE_AT};
+use crate::layout::record::Access;
 use crate::options::Options;
 use crate::plan::xattrs::XattrChange;
 
@@ -42,8 +45,10 @@ impl Fixture {
         files.rename_at("/moved", "/dir/moved").unwrap();
         files.store_at("/large", &[1; 200_000], MINE).unwrap();
         files.link_at("/large", "/dir/link").unwrap();
-        let large = files.find("/large").unwrap().node;
-        files.set_xattr(&large, b"user.big", XattrChange::Set(vec![1; 1_000])).unwrap();
+        for (path, len) in [("/large", 1_000), ("/dir/small", 5)] {
+            let node = files.find(path).unwrap().node;
+            files.set_xattr(&node, b"user.a", XattrChange::Set(vec![1; len])).unwrap();
+        }
         assert_eq!(files.check(&mut |_| true).unwrap().findings, []);
         let (meta, data) =
             (store.keyspace("test.meta").unwrap(), store.keyspace("test.data").unwrap());
@@ -54,141 +59,134 @@ impl Fixture {
         self.files.find(path).unwrap().node.number
     }
 
-    fn entry(&self, directory: u64, name: &str) -> tyr::Key {
-        Blob::entry(directory, &Name::new(name).unwrap()).key
+    fn entry(&self, directory: &str, name: &str) -> Blob {
+        Blob::entry(self.number(directory), &Name::new(name).unwrap())
+    }
+
+    fn keyspace(&self, blob: &Blob) -> &Keyspace {
+        match blob.space {
+            Space::Meta => &self.meta,
+            Space::Data => &self.data,
+        }
+    }
+
+    fn add(&self, blob: &Blob, offset: u64) {
+        let one = Transform::add(Number::U32(1));
+        self.keyspace(blob).apply(&blob.key, offset, one).unwrap();
+    }
+
+    fn delete(&self, blob: &Blob) {
+        assert!(self.keyspace(blob).delete(&blob.key).unwrap());
+    }
+
+    fn get(&self, blob: &Blob) -> Bytes {
+        self.keyspace(blob).get(&blob.key).unwrap()
+    }
+
+    fn put(&self, blob: &Blob, bytes: impl AsRef<[u8]>) {
+        self.keyspace(blob).put(&blob.key, bytes.as_ref().to_vec()).unwrap();
+    }
+
+    fn write(&self, blob: &Blob, offset: u64, bytes: impl AsRef<[u8]>) {
+        self.keyspace(blob).write(&blob.key, offset, bytes.as_ref().to_vec()).unwrap();
+    }
+
+    /// Sets a flag of an identity.
+    fn flag(&self, blob: &Blob, flag: u8) {
+        let flags = self.get(blob)[3];
+        self.write(blob, 3, [flags | flag]);
+    }
+
+    /// All files' bytes that can be read, in no order.
+    fn contents(&self) -> Vec<Bytes> {
+        let mut contents = Vec::new();
+        let mut directories = vec![self.files.find("/").unwrap().node];
+        while let Some(directory) = directories.pop() {
+            for entry in self.files.list_directory(&directory, 0, 100).unwrap().entries {
+                match entry.node.kind {
+                    crate::Kind::Directory => directories.push(entry.node),
+                    _ => contents.push(self.files.read(&entry.node, 0, 1 << 20).unwrap()),
+                }
+            }
+        }
+        contents
     }
 }
 
-/// One thing that goes wrong, and words of what is said of it.
-type Damage = (&'static str, fn(&Fixture), &'static str);
-
-fn add(keyspace: &Keyspace, blob: &Blob, offset: u64) {
-    keyspace.apply(&blob.key, offset, Transform::add(Number::U32(1))).unwrap();
+/// One thing that goes wrong.
+struct Damage {
+    what: &'static str,
+    harm: fn(&Fixture),
+    /// Words of what is said of it.
+    words: &'static str,
+    /// Words of what is done about it; empty where it is only named.
+    repair: &'static str,
+    /// Files whose bytes are there afterwards.
+    left: usize,
 }
 
-const DAMAGES: [Damage; 24] = [
-    ("superblock", |it| drop(it.meta.delete(&Blob::superblock().key)), "superblock: is missing"),
-    ("next", |it| it.meta.put(&Blob::next_number().key, vec![0; 8]).unwrap(), "is 0, but there"),
-    ("next gone", |it| drop(it.meta.delete(&Blob::next_number().key)), "given again"),
-    ("root", |it| drop(it.meta.delete(&Blob::header(ROOT).key)), "the root is missing"),
-    ("entries", |it| add(&it.meta, &Blob::header(it.number("/dir")), ENTRIES_AT), "it counts 5"),
-    (
-        "subdirectories",
-        |it| add(&it.meta, &Blob::header(it.number("/dir")), SUBDIRECTORIES_AT),
-        "2 directories among them",
-    ),
-    (
-        "entry gone",
-        |it| {
-            drop(it.meta.delete(it.entry(it.number("/dir"), "small")));
-        },
-        "/dir: it counts 4",
-    ),
-    (
-        "rights",
-        |it| {
-            add(&it.meta, &Blob::header(it.number("/dir")), MODE_AT);
-        },
-        "in its entry",
-    ),
-    (
-        "parent",
-        |it| {
-            let header = Blob::header(it.number("/dir/sub"));
-            it.meta.write(&header.key, PLACE_AT, vec![1]).unwrap();
-        },
-        "it says that it is sub in directory 1",
-    ),
-    (
-        "loop",
-        |it| {
-            let (above, below) = (it.number("/dir"), it.number("/dir/sub"));
-            let parent = below.to_le_bytes().to_vec();
-            it.meta.write(&Blob::header(above).key, PLACE_AT, parent).unwrap();
-        },
-        "is not below the root",
-    ),
-    ("header gone", |it| drop(it.meta.delete(&Blob::header(it.number("/dir/sub")).key)), "nothing"),
-    (
-        "names of none",
-        |it| {
-            drop(it.meta.delete(&Blob::header(it.number("/dir")).key));
-        },
-        "no such directory",
-    ),
-    (
-        "a name twice",
-        |it| {
-            let small = it.meta.get(it.entry(it.number("/dir"), "small")).unwrap();
-            it.meta.put(it.entry(ROOT, "again"), small).unwrap();
-        },
-        "lies in two entries",
-    ),
-    (
-        "kind",
-        |it| {
-            it.meta.write(it.entry(ROOT, "large"), 2, vec![4]).unwrap();
-        },
-        "it is a file, but not to large",
-    ),
-    (
-        "record",
-        |it| {
-            it.meta.write(it.entry(it.number("/dir"), "small"), 0, "XX").unwrap();
-        },
-        "does not begin as a record",
-    ),
-    (
-        "fence",
-        |it| {
-            it.meta.write(&Blob::header(it.number("/dir")).key, 480, vec![9]).unwrap();
-        },
-        "its fence is",
-    ),
-    ("links", |it| add(&it.data, &Blob::inode(it.number("/large")), LINKS_AT), "it counts 3 names"),
-    ("inode gone", |it| drop(it.data.delete(&Blob::inode(it.number("/large")).key)), "no inode"),
-    ("last", |it| add(&it.data, &Blob::inode(it.number("/large")), LAST_SEGMENT_AT), "is missing"),
-    (
-        "beyond",
-        |it| {
-            it.data.put(&Blob::content(it.number("/large"), 9).key, "x").unwrap();
-        },
-        "it ends in segment 3, but has",
-    ),
-    (
-        "forward gone",
-        |it| {
-            drop(it.data.delete(&Blob::forward(it.number("/dir/moved")).key));
-        },
-        "/dir/moved: its forward is missing",
-    ),
-    (
-        "forward",
-        |it| {
-            let place = Place { directory: 1, name: Name::new("x").unwrap() };
-            it.data.put(&Blob::forward(it.number("/dir/moved")).key, place.encode()).unwrap();
-        },
-        "its forward leads to x",
-    ),
-    ("xattrs", |it| drop(it.data.delete(&Blob::xattrs(it.number("/large")).key)), "are missing"),
-    (
-        "orphan",
-        |it| {
-            it.meta.put(&Blob::orphan(it.number("/large")).key, vec![0; 8]).unwrap();
-        },
-        "is listed as one",
-    ),
-];
+/// How many names the files of the fixture have: two are of the large one.
+const ALL: usize = 4;
+
+fn texts(all: &[super::Finding]) -> String {
+    all.iter().fold(String::new(), |mut text, finding| {
+        writeln!(text, "{finding}").unwrap();
+        text
+    })
+}
+
+/// Does the harm, and answers what is not as it should be.
+fn problem(damage: &Damage) -> Option<String> {
+    let Damage { what, harm, words, repair, left } = damage;
+    let fixture = Fixture::new();
+    harm(&fixture);
+    let found = texts(&fixture.files.check(&mut |_| true).unwrap().findings);
+    if !found.contains(words) {
+        return Some(format!("{what}: it is not found: {found}"));
+    }
+    let repairs = fixture.files.repair(&mut |_| true).unwrap();
+    let (done, rest) = (texts(&repairs.done), texts(&repairs.report.findings));
+    if repair.is_empty() {
+        return (!rest.contains(words)).then(|| format!("{what}: it is gone: {done}"));
+    }
+    if !done.contains(repair) || !rest.is_empty() {
+        return Some(format!("{what}: {done}and this is left: {rest}"));
+    }
+    fixture.files.tend_orphans().unwrap();
+    let again = fixture.files.repair(&mut |_| true).unwrap();
+    if !again.done.is_empty() || again.report.orphans > 0 {
+        return Some(format!("{what}: repaired again: {again:?}"));
+    }
+    let kept = fixture.contents().iter().filter(|bytes| !bytes.is_empty()).count();
+    (kept != *left).then(|| format!("{what}: {kept} files are left: {done}"))
+}
 
 #[test]
-fn each_damage_is_found_and_named() {
-    for (what, damage, words) in DAMAGES {
-        let fixture = Fixture::new();
-        damage(&fixture);
-        let report = fixture.files.check(&mut |_| true).unwrap();
-        let texts: Vec<_> = report.findings.iter().map(ToString::to_string).collect();
-        assert!(texts.iter().any(|text| text.contains(words)), "{what}: {texts:?}");
-    }
+fn each_damage_is_found_and_named_and_repaired_where_it_can_be() {
+    assert!(names::DAMAGES.len() + content::DAMAGES.len() >= 40);
+    let problems: Vec<_> = std::thread::scope(|scope| {
+        let halves = [&names::DAMAGES[..], &content::DAMAGES].map(|damages| {
+            scope.spawn(move || damages.iter().filter_map(problem).collect::<Vec<_>>())
+        });
+        halves.into_iter().flat_map(|half| half.join().unwrap()).collect()
+    });
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn what_lost_its_names_is_in_lost_and_found() {
+    let fixture = Fixture::new();
+    let number = fixture.number("/large");
+    fixture.delete(&fixture.entry("/", "large"));
+    fixture.delete(&fixture.entry("/dir", "link"));
+    let lost = fixture.number("/dir");
+    fixture.delete(&fixture.entry("/", "dir"));
+    let repairs = fixture.files.repair(&mut |_| true).unwrap();
+    assert_eq!(repairs.report.findings, []);
+    let found = fixture.files.fetch_at(format!("/lost+found/#{number}")).unwrap();
+    assert!(found == vec![1; 200_000]);
+    let small = fixture.files.fetch_at(format!("/lost+found/#{lost}/small")).unwrap();
+    assert_eq!(small, "small");
 }
 
 #[test]
@@ -198,5 +196,5 @@ fn a_check_is_stopped_when_it_is_enough() {
         fixture.files.make_file_at(format!("/{number}"), MINE).unwrap();
     }
     let stopped = fixture.files.check(&mut |_| false).unwrap_err();
-    assert_eq!(stopped.errno(), rustix::io::Errno::INTR);
+    assert_eq!(stopped.errno(), crate::Errno::INTR);
 }

@@ -41,11 +41,8 @@ impl Survey {
             self.find("next number", "is missing: numbers would be given again");
             return;
         };
-        let numbers = [self.headers.last_key_value().map(|(number, _)| *number)]
-            .into_iter()
-            .chain([self.small.last_key_value().map(|(number, _)| *number)])
-            .chain([self.large.last_key_value().map(|(number, _)| *number)]);
-        if let Some(highest) = numbers.flatten().max().filter(|highest| *highest >= next) {
+        let highest = self.highest();
+        if highest >= next {
             let text = format!("is {next}, but there is a file {highest}");
             self.find("next number", text);
         }
@@ -115,10 +112,13 @@ impl Survey {
     fn check_small(&mut self) {
         let mut found = Vec::new();
         for (number, small) in &self.small {
-            if small.has_xattrs != self.xattrs.contains(number) {
-                found.push((small.place.clone(), xattrs_text(small.has_xattrs)));
+            if small.record.identity.flags.has_xattrs != self.xattrs.contains(number) {
+                found.push((
+                    small.place.clone(),
+                    xattrs_text(small.record.identity.flags.has_xattrs),
+                ));
             }
-            match (small.is_moved, self.forwards.get(number)) {
+            match (small.record.identity.flags.is_moved, self.forwards.get(number)) {
                 (false, None) => {}
                 (true, Some(forward)) if *forward == small.place => {}
                 (true, Some(other)) => found.push((
@@ -203,13 +203,13 @@ impl Survey {
     }
 
     /// The path of a name.
-    fn path_of(&self, place: &Place) -> String {
+    pub(super) fn path_of(&self, place: &Place) -> String {
         let above = self.path(place.directory);
         format!("{}/{}", above.trim_end_matches('/'), place.name)
     }
 
     /// The path of a directory, or its number where it has none.
-    fn path(&self, number: u64) -> String {
+    pub(super) fn path(&self, number: u64) -> String {
         let (mut at, mut parts) = (number, Vec::new());
         while at != ROOT {
             let header = self.headers.get(&at).filter(|_| parts.len() < 4_096);

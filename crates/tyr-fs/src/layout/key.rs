@@ -123,6 +123,12 @@ impl Blob {
         Self::new(Space::Data, &[&number.to_be_bytes(), &segment.to_be_bytes(), &[what]])
     }
 
+    /// The number that its key begins with: of the directory, or of the file, that it is of.
+    pub fn number(&self) -> u64 {
+        let number = self.key.as_bytes().first_chunk();
+        number.map_or(0, |number| u64::from_be_bytes(*number))
+    }
+
     /// What it is, from its key.
     ///
     /// # Errors
@@ -236,6 +242,16 @@ pub fn entries_from(directory: u64, hash: u64) -> Vec<u8> {
 /// What the keys of a file's first group begin with: its inode, forward, xattrs, first segment.
 pub fn file(number: u64) -> Vec<u8> {
     [&number.to_be_bytes()[..], &[0; 4]].concat()
+}
+
+/// The blobs of a file's first group but its xattrs.
+pub fn first_group(number: u64) -> [Blob; 3] {
+    [Blob::inode(number), Blob::forward(number), Blob::content(number, 0)]
+}
+
+/// The first key behind those of a directory's entries.
+pub fn behind_entries(directory: u64) -> Vec<u8> {
+    [&shard(directory)[..], &[ENTRY + 1]].concat()
 }
 
 /// What the keys of all orphans begin with.

@@ -3,7 +3,7 @@
 use super::draft::Draft;
 use super::known::Known;
 use super::node::{Home, Node};
-use super::{Operation, Plan, Stop};
+use super::{Basis, Operation, Plan, Stop};
 use crate::layout::header::PLACE_AT;
 use crate::layout::key::Blob;
 use crate::layout::record::{
@@ -116,6 +116,7 @@ pub struct ParentOf {
 
 impl Operation for ParentOf {
     type Answer = u64;
+    const BASIS: Basis = Basis::Versions;
 
     fn plan(&self, known: &Known) -> Plan<Draft<u64>> {
         match known.home(&self.node, 0)? {

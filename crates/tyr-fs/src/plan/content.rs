@@ -9,7 +9,7 @@ use super::link::promote;
 use super::node::{Home, Node};
 use super::rights::without_privileges;
 use super::segments::Segments;
-use super::{Operation, Plan};
+use super::{Basis, Operation, Plan};
 use crate::error::Error;
 use crate::layout::forward::Place;
 use crate::layout::key::Blob;
@@ -53,6 +53,7 @@ pub struct Locate {
 
 impl Operation for Locate {
     type Answer = Located;
+    const BASIS: Basis = Basis::Versions;
 
     fn plan(&self, known: &Known) -> Plan<Draft<Located>> {
         let located = match known.home(&self.node, self.offset.saturating_add(self.len))? {

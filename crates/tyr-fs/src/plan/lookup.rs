@@ -5,10 +5,11 @@ use rustix::io::Errno;
 use super::draft::Draft;
 use super::known::Known;
 use super::node::{Home, Node};
-use super::{Operation, Plan, Stop};
+use super::{Basis, Operation, Plan, Stop};
 use crate::error::Error;
 use crate::layout::forward::Place;
-use crate::layout::record::{Entry, Kind, RECORD_LEN, Record, Times};
+use crate::layout::key::Blob;
+use crate::layout::record::{Entry, IDENTITY_LEN, Kind, RECORD_LEN, Record, Times};
 
 /// What `stat` tells of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +81,7 @@ pub struct Inspect {
 
 impl Operation for Inspect {
     type Answer = Attributes;
+    const BASIS: Basis = Basis::Versions;
 
     fn plan(&self, known: &Known) -> Plan<Draft<Attributes>> {
         let home = known.home(&self.node, 0)?;
@@ -96,6 +98,7 @@ pub struct Lookup {
 
 impl Operation for Lookup {
     type Answer = Seen;
+    const BASIS: Basis = Basis::Versions;
 
     fn plan(&self, known: &Known) -> Plan<Draft<Seen>> {
         let Some((entry, found)) = known.entry(&self.place, 0)? else {
@@ -122,6 +125,45 @@ impl Operation for Lookup {
             }
         };
         Ok(Draft::new().answering(seen))
+    }
+}
+
+/// Which file a name stands for, and nothing more of it.
+#[derive(Clone, Debug)]
+pub struct Resolve {
+    /// The name.
+    pub place: Place,
+}
+
+impl Operation for Resolve {
+    type Answer = Node;
+
+    fn plan(&self, known: &Known) -> Plan<Draft<Node>> {
+        let Some((entry, found)) = known.entry(&self.place, 0)? else {
+            return Err(no_such(&self.place).into());
+        };
+        let mut draft = Draft::new();
+        let blob = Blob::entry(self.place.directory, &self.place.name);
+        draft.require_bytes(&blob, 0, &found.bytes[..IDENTITY_LEN]);
+        let (kind, number) = (entry.kind(), entry.number());
+        let place = match entry {
+            Entry::File(_) => Some(self.place.clone()),
+            Entry::Reference(_) => None,
+        };
+        Ok(draft.answering(Node { number, kind, place }))
+    }
+}
+
+/// What another operation reads, as of any moment: for who may do what.
+#[derive(Clone, Debug)]
+pub struct Glance<O>(pub O);
+
+impl<O: Operation> Operation for Glance<O> {
+    type Answer = O::Answer;
+    const BASIS: Basis = Basis::Nothing;
+
+    fn plan(&self, known: &Known) -> Plan<Draft<O::Answer>> {
+        self.0.plan(known)
     }
 }
 

@@ -15,7 +15,8 @@
 //! [`known`] has what was read, [`draft`] what is to be done, [`node`] how a file is found;
 //! [`lookup`], [`create`], [`remove`], [`link`], [`rename`] are of names, [`content`],
 //! [`segments`] and [`allocate`] of bytes, [`attributes`] and [`xattrs`] of the rest; [`orphan`]
-//! lets go of files without names. [`rights`] says who may do what.
+//! lets go of files without names. [`rights`] says who may do what. [`overlay`] is of several
+//! operations that are committed together.
 
 pub mod allocate;
 pub mod attributes;
@@ -27,6 +28,7 @@ pub mod link;
 pub mod lookup;
 pub mod node;
 pub mod orphan;
+pub mod overlay;
 pub mod remove;
 pub mod rename;
 pub mod rights;
@@ -60,10 +62,25 @@ impl From<Error> for Stop {
 /// What planning ends with.
 pub type Plan<T> = Result<T, Stop>;
 
+/// What an answer follows from, and has to stay so until what others depend on it is committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// The conditions of the draft.
+    Draft,
+    /// Everything that was read.
+    Versions,
+    /// Nothing: it may be of any moment.
+    Nothing,
+}
+
 /// Something that is done to a file system.
 pub trait Operation {
     /// What it answers.
     type Answer;
+
+    /// What the answer follows from. Of a draft that changes nothing it matters only together with
+    /// others: alone it is true of the moment at which it was read.
+    const BASIS: Basis = Basis::Draft;
 
     /// What is to be done, as far as is known.
     ///

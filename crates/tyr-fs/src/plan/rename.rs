@@ -2,6 +2,8 @@
 //! behind them stays where it is. But a small file moves as a whole, and leaves a forward for who
 //! has it open.
 
+use std::collections::BTreeSet;
+
 use rustix::io::Errno;
 use tyr::Bytes;
 
@@ -202,8 +204,12 @@ fn move_directory(
 /// Refuses to put a directory into itself, or below. Those above the new parent stay where they
 /// are until it is done.
 fn refuse_loop(known: &Known, draft: &mut Draft<()>, moved: u64, parent: u64) -> Plan<()> {
-    let (mut at, mut conditions) = (parent, Vec::new());
+    let (mut at, mut conditions, mut way) = (parent, Vec::new(), BTreeSet::new());
     while at != ROOT {
+        if !way.insert(at) {
+            // Their headers were read at different moments, between which others moved them.
+            return Err(Stop::Again);
+        }
         if at == moved {
             let text = format!("directory {moved} cannot be moved into itself");
             return Err(Stop::FailIf(Error::new(Errno::INVAL, text), conditions));
@@ -215,4 +221,43 @@ fn refuse_loop(known: &Known, draft: &mut Draft<()>, moved: u64, parent: u64) ->
     }
     draft.conditions.extend(conditions);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use tyr::Timestamp;
+
+    use super::*;
+    use crate::layout::header::Header;
+    use crate::layout::name::Name;
+    use crate::layout::record::{Access, Record};
+
+    fn learn(known: &mut Known, blob: Blob, bytes: &[u8]) {
+        let (size, bytes) = (bytes.len() as u64, Bytes::copy_from_slice(bytes));
+        known.learn_blob(blob, u64::MAX, Some(Found { size, version: Timestamp::ZERO, bytes }));
+    }
+
+    #[test]
+    fn directories_that_were_read_at_different_moments_are_read_again() {
+        let place =
+            |directory: u64, name: &str| Place { directory, name: Name::new(name).unwrap() };
+        let record = |number| {
+            let access = Access { mode: 0o755, owner: 0, group: 0 };
+            Record::new(Kind::Directory, number, access, Time(0))
+        };
+        let mut known = Known::careful();
+        // Each was below the other when it was read: one of them was moved in between.
+        for (number, parent) in [(70, 71), (71, 70)] {
+            let place = DirectoryPlace { parent, name: Some(Name::new("x").unwrap()) };
+            let header = Header::new(record(number), place).encode();
+            learn(&mut known, Blob::header(number), &header);
+        }
+        let (from, to) = (place(ROOT, "moved"), place(70, "moved"));
+        let entry = Blob::entry(from.directory, &from.name);
+        learn(&mut known, entry, &record(72).reference().encode());
+        known.learn_blob(Blob::entry(to.directory, &to.name), u64::MAX, None);
+        let end = End { session: 1, segment_bits: 30, now: Time(1) };
+        let rename = Rename { from, to, mode: RenameMode::Replace, end };
+        assert!(matches!(rename.plan(&known), Err(Stop::Again)));
+    }
 }

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use super::draft::{Condition, Draft};
 use super::known::{Known, named};
 use super::node::{Home, Node};
-use super::{Operation, Plan, Stop};
+use super::{Basis, Operation, Plan, Stop};
 use crate::error::Error;
 use crate::layout::key::Blob;
 use crate::layout::record::{BODY_AT, Time};
@@ -21,6 +21,7 @@ pub struct GetXattrs {
 
 impl Operation for GetXattrs {
     type Answer = Xattrs;
+    const BASIS: Basis = Basis::Versions;
 
     fn plan(&self, known: &Known) -> Plan<Draft<Xattrs>> {
         let home = known.home(&self.node, 0)?;

@@ -22,8 +22,20 @@ fn async_code_makes_writes_renames_and_checks() {
         files.remove_file_at(b"/letter").await.unwrap();
         assert_eq!(open.read(0, 100).await.unwrap(), "Dear reader");
         open.close().await.unwrap();
+        let moment = files.moment().await.unwrap();
+        let content = files
+            .transact(|files| {
+                files.store_at("/letters/one", b"1", MINE)?;
+                files.fetch_at("/letters/one")
+            })
+            .await
+            .unwrap();
+        assert_eq!(content, "1");
+        assert!(moment.find("/letters/one").is_err());
         let report = files.check(|_| true).await.unwrap();
-        assert_eq!((report.findings, report.directories, report.names), (vec![], 2, 0));
+        assert_eq!((report.findings, report.directories, report.names), (vec![], 2, 1));
+        let repairs = files.repair(|_| true).await.unwrap();
+        assert_eq!((repairs.done, repairs.report.names), (vec![], 1));
         files.close().await.unwrap();
     });
 }

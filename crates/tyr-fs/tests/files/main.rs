@@ -8,10 +8,13 @@ mod concurrency;
 mod holes;
 mod large;
 mod model;
+mod moments;
 mod open;
 mod program;
 mod random;
 mod rights;
+mod swap;
+mod transactions;
 mod walking;
 
 use std::sync::Arc;

@@ -22,6 +22,7 @@ pub struct Inode {
     pub parent: u64,
 }
 
+#[derive(Clone)]
 pub struct Model {
     pub inodes: BTreeMap<u64, Inode>,
     next: u64,

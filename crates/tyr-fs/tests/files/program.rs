@@ -18,23 +18,23 @@ const NAMES: [&str; 5] = ["a", "b", "c", "d", "long name"];
 const SLOTS: usize = 3;
 
 /// The real one, its model, and files that are open in both.
-struct Pair {
+pub struct Pair {
     folder: tempfile::TempDir,
     store: Option<Tyr>,
     files: Option<FileSystem>,
-    model: Model,
-    hand: Hand,
+    pub model: Model,
+    pub hand: Hand,
     open: Vec<Option<(OpenFile, u64)>>,
-    random: Random,
+    pub random: Random,
     log: Vec<String>,
 }
 
-fn errno<T>(result: Result<T, Error>) -> Result<T, Errno> {
+pub fn errno<T>(result: Result<T, Error>) -> Result<T, Errno> {
     result.map_err(|error| error.errno())
 }
 
 impl Pair {
-    fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Tyr::open(folder.path()).unwrap();
         drop(FileSystem::create(&store, "test", &options()).unwrap());
@@ -55,16 +55,16 @@ impl Pair {
         Self { folder, store, files, model, hand, open, random, log: Vec::new() }
     }
 
-    fn files(&self) -> FileSystem {
+    pub fn files(&self) -> FileSystem {
         self.files.clone().unwrap()
     }
 
-    fn path(&mut self) -> String {
+    pub fn path(&mut self) -> String {
         let depth = 1 + self.random.below(3);
         (0..depth).map(|_| format!("/{}", self.random.pick(&NAMES))).collect()
     }
 
-    fn data(&mut self) -> Vec<u8> {
+    pub fn data(&mut self) -> Vec<u8> {
         let len = match self.random.below(12) {
             0 => 0,
             1 => 60_000 + self.random.below(20_000),
@@ -75,7 +75,7 @@ impl Pair {
         (0..len).map(|at| byte.wrapping_add((at / 7) as u8)).collect()
     }
 
-    fn offset(&mut self) -> u64 {
+    pub fn offset(&mut self) -> u64 {
         match self.random.below(10) {
             0 => self.random.below(400_000),
             1 => 65_536 * self.random.below(4),
@@ -83,13 +83,13 @@ impl Pair {
         }
     }
 
-    fn access(&mut self) -> Access {
+    pub fn access(&mut self) -> Access {
         let mode = *self.random.pick(&[0o644, 0o755, 0o2775, 0o1777]);
         Access { mode, owner: self.random.below(4) as u32, group: self.random.below(4) as u32 }
     }
 
     /// Does something to both, and compares what they say.
-    fn step(&mut self) {
+    pub fn step(&mut self) {
         self.hand.tick();
         self.model.now = self.hand.now();
         match self.random.below(24) {
@@ -100,7 +100,7 @@ impl Pair {
         }
     }
 
-    fn say(&mut self, what: String) {
+    pub fn say(&mut self, what: String) {
         self.log.push(what);
     }
 
@@ -305,7 +305,7 @@ impl Pair {
         self.open[slot] = Some((file, number));
     }
 
-    fn tail(&self) -> &[String] {
+    pub fn tail(&self) -> &[String] {
         &self.log[self.log.len().saturating_sub(30)..]
     }
 
@@ -326,7 +326,7 @@ impl Pair {
     }
 
     /// The trees are the same.
-    fn compare_all(&self) {
+    pub fn compare_all(&self) {
         let mut numbers = BTreeMap::new();
         self.compare_tree(&Node::ROOT, ROOT, "/", &mut numbers);
         let open = self.open.iter().flatten().count() as u64;
@@ -380,7 +380,7 @@ impl Pair {
     }
 
     /// The program ends, and another opens the store.
-    fn reopen(&mut self) {
+    pub fn reopen(&mut self) {
         self.say("reopen".to_owned());
         let is_clean = self.random.is_one_in(2);
         for slot in &mut self.open {

@@ -70,6 +70,31 @@ fn programs_make_rename_link_and_remove_files() {
 }
 
 #[test]
+fn a_reader_sees_the_one_tree_or_the_other_while_they_are_swapped() {
+    with_mount(|at| {
+        for tree in ["site", "site.new"] {
+            fs::create_dir(at.join(tree)).unwrap();
+            fs::write(at.join(tree).join("page"), tree).unwrap();
+        }
+        std::thread::scope(|scope| {
+            let swaps = scope.spawn(|| {
+                for _ in 0..50 {
+                    let (one, other) = (at.join("site"), at.join("site.new"));
+                    renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+                }
+            });
+            while !swaps.is_finished() {
+                // There is always one, and it is whole.
+                let page = fs::read_to_string(at.join("site/page")).unwrap();
+                assert!(["site", "site.new"].contains(&page.as_str()), "{page}");
+            }
+            swaps.join().unwrap();
+        });
+        assert_eq!(fs::read_to_string(at.join("site/page")).unwrap(), "site");
+    });
+}
+
+#[test]
 fn a_file_is_used_after_its_name_is_gone() {
     with_mount(|at| {
         let path = at.join("file");

@@ -1,0 +1,141 @@
+//! Moments: everything as it was, while others go on.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use tyr_fs::blocking::{FileSystem, Moment};
+use tyr_fs::{Access, Credentials, Errno, Kind, Node};
+
+use super::random::Random;
+use super::{MINE, fixture, options};
+use tyr_testing::{Opened, stores};
+
+/// The sum of all files of a tree, and how many there are.
+fn total(moment: &Moment) -> (u64, u64) {
+    let (mut sum, mut count, mut directories) = (0, 0, vec![Node::ROOT]);
+    while let Some(directory) = directories.pop() {
+        let mut cookie = 0;
+        loop {
+            let page = moment.list_directory(&directory, cookie, 7).unwrap();
+            for entry in page.entries {
+                cookie = entry.cookie;
+                match entry.node.kind {
+                    Kind::Directory => directories.push(entry.node),
+                    _ => {
+                        let bytes = moment.read(&entry.node, 0, 9).unwrap();
+                        sum += std::str::from_utf8(&bytes).unwrap().parse::<u64>().unwrap();
+                        count += 1;
+                    }
+                }
+            }
+            if page.is_end {
+                break;
+            }
+        }
+    }
+    (sum, count)
+}
+
+#[test]
+fn a_moment_of_a_tree_adds_up_while_transactions_change_it() {
+    for kind in stores() {
+        let store = Opened::new(kind);
+        let name = store.name("tree");
+        let one = FileSystem::create(&store.tyr, &name, &options()).unwrap();
+        let two = FileSystem::open(&store.other(), &name).unwrap();
+        for directory in 0..5 {
+            one.make_directory_at(format!("/{directory}"), MINE).unwrap();
+            for file in 0..10 {
+                one.store_at(format!("/{directory}/{file}"), b"100", MINE).unwrap();
+            }
+        }
+        let is_over = &AtomicBool::new(false);
+        thread::scope(|scope| {
+            let movers: Vec<_> = [&one, &two]
+                .into_iter()
+                .zip(1_u64..)
+                .map(|(files, seed)| {
+                    scope.spawn(move || {
+                        let mut random = Random::new(seed);
+                        for round in 0..60 {
+                            let mut path = || format!("/{}/{}", random.below(5), random.below(10));
+                            let (from, to) = (path(), path());
+                            if from == to {
+                                continue;
+                            }
+                            files
+                                .transact(|it| {
+                                    let [has, other] = [&from, &to].map(|at| it.fetch_at(at));
+                                    let [has, other] = [has?, other?].map(|bytes| {
+                                        let text = String::from_utf8(bytes.to_vec()).unwrap();
+                                        text.parse::<u64>().unwrap()
+                                    });
+                                    let by = has.min(7);
+                                    let more = (other + by).to_string();
+                                    it.store_at(&from, (has - by).to_string().as_bytes(), MINE)?;
+                                    it.store_at(&to, more.as_bytes(), MINE)?;
+                                    // Files go from directory to directory as well.
+                                    let mode = tyr_fs::RenameMode::Exchange;
+                                    it.rename_at_with(&from, &to, mode)
+                                })
+                                .unwrap();
+                            if round % 10 == 0 {
+                                files.swap_at("/0", "/1").unwrap();
+                            }
+                        }
+                    })
+                })
+                .collect();
+            let readers = [&one, &two].map(|files| {
+                scope.spawn(move || {
+                    let mut looks = 0;
+                    while !is_over.load(Ordering::Relaxed) || looks == 0 {
+                        let moment = files.moment().unwrap();
+                        assert_eq!(total(&moment), (5_000, 50));
+                        assert_eq!(total(&moment.clone()), (5_000, 50));
+                        looks += 1;
+                    }
+                })
+            });
+            movers.into_iter().for_each(|it| it.join().unwrap());
+            is_over.store(true, Ordering::Relaxed);
+            readers.into_iter().for_each(|it| it.join().unwrap());
+        });
+        assert_eq!(one.check(&mut |_| true).unwrap().findings, []);
+    }
+}
+
+#[test]
+fn a_moment_stays_as_it_was() {
+    let fixture = fixture();
+    let files = &fixture.files;
+    files.store_at("/file", b"then", MINE).unwrap();
+    let large: Vec<u8> = (0..300_000_u32).map(|at| (at / 9) as u8).collect();
+    files.store_at("/large", &large, MINE).unwrap();
+    let node = files.find("/large").unwrap().node;
+    let moment = files.moment().unwrap();
+    files.store_at("/file", b"now", MINE).unwrap();
+    files.truncate(&node, 10).unwrap();
+    files.remove_file_at("/large").unwrap();
+    files.make_directory_at("/new", MINE).unwrap();
+    assert_eq!(moment.fetch_at("/file").unwrap(), "then");
+    assert!(moment.fetch_at("/large").unwrap() == large);
+    let part = moment.read(&node, 131_000, 1_000).unwrap();
+    assert!(part == large[131_000..132_000]);
+    assert_eq!(moment.attributes(&node).unwrap().size, 300_000);
+    assert_eq!(moment.find("/new").unwrap_err().errno(), Errno::NOENT);
+    assert_eq!(files.moment().unwrap().find("/large").unwrap_err().errno(), Errno::NOENT);
+    fixture.verify();
+}
+
+#[test]
+fn a_user_reads_of_a_moment_what_the_rights_of_then_allow() {
+    let fixture = fixture();
+    let files = &fixture.files;
+    let access = Access { mode: 0o600, owner: 5, group: 5 };
+    files.store_at("/theirs", b"secret", access).unwrap();
+    let (owner, other) = (Credentials::new(5, 5), Credentials::new(6, 6));
+    let refused = files.acting_as(other).moment().unwrap().fetch_at("/theirs").unwrap_err();
+    assert_eq!(refused.errno(), Errno::ACCESS);
+    assert_eq!(files.acting_as(owner).moment().unwrap().fetch_at("/theirs").unwrap(), "secret");
+}
