@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tyr_fs::blocking::FileSystem;
-use tyr_fs::{Access as Rights, Attributes, Kind, Node, Options, RenameMode, Time};
+use tyr_fs::{Access as Rights, Attributes, Kind, Node, Options, RenameMode, Repairs, Time};
 
 use super::tree::{self, ExportArguments, ImportArguments};
 use crate::failure::{Failure, Outcome};
@@ -43,6 +43,8 @@ pub enum FsCommand {
     Rm(PathArguments),
     /// Rename a file or a directory, in one step
     Mv(MvArguments),
+    /// Let two files, or directories with all that is below them, change places in one step
+    Swap(SwapArguments),
     /// Show what is known of a file
     #[command(after_help = "Example:\n  tyr fs stat home /letters/first")]
     Stat(PathArguments),
@@ -131,17 +133,37 @@ pub struct MvArguments {
     is_kept: bool,
 }
 
+/// `tyr fs swap`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Whoever looks sees both as they were, or both as they are then.
+
+Example:
+  tyr fs swap home /site /site.new")]
+pub struct SwapArguments {
+    /// The file system
+    name: String,
+    /// One path
+    one: String,
+    /// The other
+    other: String,
+}
+
 /// `tyr fs check`
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Reads all names and records at one moment, while others may work. Exit code 1 names everything \
-that does not fit together.
+that does not fit together; with --repair, what is left.
 
-Example:
-  tyr fs check home")]
+Examples:
+  tyr fs check home
+  tyr fs check home --repair")]
 pub struct CheckArguments {
     /// The file system
     name: String,
+    /// Repair what can be, a transaction at a time, and say what was done
+    #[arg(long = "repair")]
+    is_repaired: bool,
 }
 
 /// Does what the command line says.
@@ -155,10 +177,11 @@ pub fn run(session: &mut Session, command: FsCommand) -> Outcome {
         FsCommand::Mkdir(arguments) => mkdir(session, &arguments),
         FsCommand::Rm(arguments) => rm(session, &arguments),
         FsCommand::Mv(arguments) => mv(session, &arguments),
+        FsCommand::Swap(arguments) => swap(session, &arguments),
         FsCommand::Stat(arguments) => stat(session, &arguments),
         FsCommand::Import(arguments) => tree::import(session, &arguments),
         FsCommand::Export(arguments) => tree::export(session, &arguments),
-        FsCommand::Check(arguments) => check(session, &arguments.name),
+        FsCommand::Check(arguments) => check(session, &arguments),
     }
 }
 
@@ -324,6 +347,13 @@ fn mv(session: &mut Session, arguments: &MvArguments) -> Outcome {
     session.output.record(&json!({ "from": arguments.from, "to": arguments.to }), "")
 }
 
+fn swap(session: &mut Session, arguments: &SwapArguments) -> Outcome {
+    let files = open(session, &arguments.name)?;
+    files.swap_at(&arguments.one, &arguments.other)?;
+    files.close()?;
+    session.output.record(&json!({ "swapped": [arguments.one, arguments.other] }), "")
+}
+
 fn stat(session: &mut Session, arguments: &PathArguments) -> Outcome {
     let files = open(session, &arguments.name)?;
     let attributes = files.find_symlink(&arguments.path)?.attributes;
@@ -349,23 +379,29 @@ fn stat(session: &mut Session, arguments: &PathArguments) -> Outcome {
     session.output.line(&table(&[&arguments.path, ""], &rows, &[]))
 }
 
-fn check(session: &mut Session, name: &str) -> Outcome {
-    let files = open(session, name)?;
+fn check(session: &mut Session, arguments: &CheckArguments) -> Outcome {
+    let files = open(session, &arguments.name)?;
     let bar = progress::bar(None, Unit::Things("blobs"), session.output.is_json());
     let interrupt = session.interrupt.clone();
-    let checked = files.check(&mut |count| {
+    let mut progress = |count| {
         bar.set_position(count);
         !interrupt.is_raised()
-    });
+    };
+    let checked = match arguments.is_repaired {
+        true => files.repair(&mut progress),
+        false => files.check(&mut progress).map(|report| Repairs { report, ..Repairs::default() }),
+    };
     session.interrupt.check()?;
-    let report = checked?;
+    let Repairs { done, report } = checked?;
     bar.finish_and_clear();
     files.close()?;
     let findings: Vec<_> = report.findings.iter().map(ToString::to_string).collect();
+    let repairs: Vec<_> = done.iter().map(ToString::to_string).collect();
     let fields = json!({
         "directories": report.directories, "names": report.names,
         "small_files": report.small_files, "large_files": report.large_files,
         "orphans": report.orphans, "bytes": report.bytes, "findings": findings,
+        "repairs": repairs,
     });
     let sentence = format!(
         "{} directories, {} names, {} small and {} large files, {} without a name, {} bytes: {} \
@@ -378,7 +414,8 @@ fn check(session: &mut Session, name: &str) -> Outcome {
         report.bytes,
         findings.len()
     );
-    let text = findings.iter().map(String::as_str).chain([&*sentence]).collect::<Vec<_>>();
+    let done = repairs.iter().map(|repair| format!("repaired: {repair}"));
+    let text: Vec<_> = done.chain(findings.iter().cloned()).chain([sentence]).collect();
     session.output.record(&fields, &text.join("\n"))?;
     match findings.len() {
         0 => Ok(()),

@@ -71,6 +71,42 @@ fn what_is_wrong_is_said_with_a_code_of_its_own() {
 }
 
 #[test]
+fn trees_change_places_in_one_step() {
+    let shell = made();
+    for (tree, content) in [("/old", "old"), ("/new", "new")] {
+        shell.ok(["fs", "mkdir", "home", tree]);
+        shell.ok_fed(["fs", "put", "home", &format!("{tree}/page")], content.as_bytes());
+    }
+    let told = &shell.json(["fs", "swap", "home", "/old", "/new"])[0];
+    assert_eq!(told["swapped"], serde_json::json!(["/old", "/new"]));
+    assert_eq!(shell.ok(["fs", "cat", "home", "/old/page"]), b"new");
+    assert_eq!(shell.ok(["fs", "cat", "home", "/new/page"]), b"old");
+    assert_eq!(shell.refused(["fs", "swap", "home", "/old", "/none"]).0, 3);
+    shell.ok(["fs", "check", "home"]);
+}
+
+#[test]
+fn what_a_check_names_is_repaired_and_said() {
+    let shell = made();
+    shell.ok_fed(["fs", "put", "home", "/file"], b"text");
+    let found = &shell.json(["fs", "check", "home", "--repair"])[0];
+    assert_eq!(found["repairs"], serde_json::json!([]));
+    // The root counts nine names, and the numbers of files begin again.
+    let root = "00000000000000010000000000";
+    shell.ok_fed(["write", "--hex-key", "home.meta", root, "448"], &[9]);
+    let next = "000000000000000000000000026e";
+    shell.ok_fed(["put", "--hex-key", "home.meta", next], &[0; 8]);
+    assert_ne!(shell.refused(["fs", "check", "home"]).0, 0);
+    let text = shell.text(["fs", "check", "home", "--repair"]);
+    assert!(text.contains("repaired: /: it counts 1 names now"), "{text}");
+    assert!(text.contains("repaired: next number: it is"), "{text}");
+    assert!(text.trim_end().ends_with(": 0 findings"), "{text}");
+    let found = &shell.json(["fs", "check", "home", "--repair"])[0];
+    assert_eq!(found["repairs"], serde_json::json!([]));
+    assert_eq!(shell.ok(["fs", "cat", "home", "/file"]), b"text");
+}
+
+#[test]
 fn a_tree_comes_back_as_it_was() {
     let shell = made();
     let root = tree(&shell);
