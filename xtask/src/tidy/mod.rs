@@ -3,8 +3,9 @@
 //! Reading order: [`finding`] is what a rule says when it is broken, [`tree`] reads the repository
 //! once into memory. On that the rules stand, each a pure function from the tree to findings, so
 //! that its tests give it three lines of text: [`crates`] holds the crate graph, [`arrows`] what
-//! folders of a crate see of each other, [`sources`] looks at Rust files, [`links`] at what
-//! documents refer to, [`documents`] at single documents.
+//! folders of a crate see of each other, [`sources`] looks at Rust files, [`unchecked`] at what the
+//! compiler does not check in them, [`links`] at what documents refer to, [`documents`] at single
+//! documents.
 
 mod arrows;
 mod crates;
@@ -13,6 +14,7 @@ mod finding;
 mod links;
 mod sources;
 mod tree;
+mod unchecked;
 
 use std::path::Path;
 
@@ -37,7 +39,14 @@ pub fn run(root: &Path) -> bool {
 }
 
 fn check(tree: &Tree) -> Vec<Finding> {
-    let rules = [crates::check, arrows::check, sources::check, links::check, documents::check];
+    let rules = [
+        crates::check,
+        arrows::check,
+        sources::check,
+        unchecked::check,
+        links::check,
+        documents::check,
+    ];
     let mut findings: Vec<Finding> = rules.iter().flat_map(|rule| rule(tree)).collect();
     findings.sort();
     findings
