@@ -66,13 +66,16 @@
 #define TYR_CORRUPT 10
 
 // tyr_queue_cancel stopped it. A read did nothing; what changes something may do so yet.
-#define TYR_CANCELLED CANCELLED
+#define TYR_CANCELLED 100
 
 // A bug in Týr. Every call from now on answers this.
-#define TYR_BUG BUG
+#define TYR_BUG 101
 
 // No operation: what tyr_error_operation answers where the error is about none.
 #define TYR_NO_OPERATION UINT64_MAX
+
+// Any revision: what tyr_metadata_put takes as `expected` where it does not matter.
+#define TYR_ANY_REVISION UINT64_MAX
 
 // A signed integer of 8 bits.
 #define TYR_I8 1
@@ -161,12 +164,6 @@
 // A commit is acknowledged when it is in memory, and never written by itself.
 #define TYR_MEMORY 3
 
-// A call that was cancelled.
-#define CANCELLED 100
-
-// A bug of Týr's.
-#define BUG 101
-
 // Bytes that were read, as they lie in Týr's memory. Free them.
 typedef struct tyr_bytes tyr_bytes;
 
@@ -179,11 +176,18 @@ typedef struct tyr_error tyr_error;
 // A namespace of blobs. Any thread may use it. Free it.
 typedef struct tyr_keyspace tyr_keyspace;
 
+// A lock that is held, and renewed in the background. Any thread may use it. Unlock it, or free
+// it.
+typedef struct tyr_lock tyr_lock;
+
 // A page of a listing. Free it.
 typedef struct tyr_page tyr_page;
 
 // Calls under way and the completions of those that are over: up to 65,536. Any thread may use it.
 typedef struct tyr_queue tyr_queue;
+
+// Part of a blob at one version, read piece by piece. One thread at a time. Free it.
+typedef struct tyr_reader tyr_reader;
 
 // A read-only view of everything at one moment. Any thread may use it. Free it soon: what it needs
 // is kept for it, for 5 minutes unless set.
@@ -194,6 +198,9 @@ typedef struct tyr_store tyr_store;
 
 // Operations on any blobs that take effect together or not at all. One thread at a time.
 typedef struct tyr_txn tyr_txn;
+
+// A watch of a key, or of all with a prefix. Any thread may use it. Free it.
+typedef struct tyr_watch tyr_watch;
 
 // Bytes that are lent for the call: Týr has its own copy when it returns. `data` may be NULL when
 // `len` is 0.
@@ -239,6 +246,30 @@ typedef struct tyr_read_request {
   uint64_t len;
 } tyr_read_request;
 
+// What is copied to where. Begin with `TYR_COPY_INIT`.
+typedef struct tyr_copy {
+  // Of this struct.
+  size_t size;
+  // Where it is copied from.
+  struct tyr_keyspace *from;
+  // The blob that is copied.
+  struct tyr_slice from_key;
+  // Where it is copied to; a keyspace of the same store.
+  struct tyr_keyspace *to;
+  // The blob that has it then.
+  struct tyr_slice to_key;
+  // 1: a part alone, and what else the other blob has stays. 0: the other one becomes the same.
+  int32_t is_part;
+  // For what may come.
+  int32_t reserved;
+  // The part: from here on,
+  uint64_t from_offset;
+  // so many bytes, fewer where the blob ends,
+  uint64_t len;
+  // to here.
+  uint64_t to_offset;
+} tyr_copy;
+
 // Which keys are listed. Begin with `TYR_SCAN_INIT`; 0 and empty slices are the defaults.
 typedef struct tyr_scan {
   // Of this struct.
@@ -271,6 +302,22 @@ typedef struct tyr_entry {
   struct tyr_slice bytes;
 } tyr_entry;
 
+// How a lock is taken. Begin with `TYR_LOCK_OPTIONS_INIT`; 0 and NULL are the defaults.
+typedef struct tyr_lock_options {
+  // Of this struct.
+  size_t size;
+  // How long to wait for others, in milliseconds. Default as long as it takes.
+  uint64_t wait_ms;
+  // 1: not to wait.
+  int32_t is_no_wait;
+  // For what may come.
+  int32_t reserved;
+  // How long it lasts when its holder is gone, in milliseconds: 1,000 to 10,000, the default.
+  uint64_t duration_ms;
+  // Who holds it, for others to see: 256 bytes of text at most.
+  const char *holder;
+} tyr_lock_options;
+
 // The completion of a call. What it has of handles, the error among them, is the taker's to free.
 typedef struct tyr_done {
   // What the call was started with.
@@ -290,8 +337,10 @@ typedef struct tyr_done {
   struct tyr_committed *committed;
   // Of a scan the page.
   struct tyr_page *page;
+  // Of a tyr_snapshot_take the snapshot.
+  struct tyr_snapshot *snapshot;
   // For what may come.
-  uint64_t reserved[4];
+  uint64_t reserved[3];
 } tyr_done;
 
 // How a store in a folder is opened. Begin with `TYR_OPEN_OPTIONS_INIT`; 0 is the default.
@@ -354,6 +403,19 @@ typedef struct tyr_keyspace_config {
   // Which part of a key says where its blob lies: `key`, `first:8`, `up-to:/`. Default `key`.
   const char *placed_by;
 } tyr_keyspace_config;
+
+// What a watch tells: some changes as one.
+typedef struct tyr_watch_event {
+  // Keys that have changed, up to 64: a page to free. NULL where nothing came in time.
+  struct tyr_page *keys;
+  // The version of the last change among them.
+  struct tyr_timestamp version;
+  // 1: something may have changed that was not told, as at the beginning and after an
+  // interruption: look at what is there.
+  int32_t is_anew;
+  // 1: more keys have changed than these.
+  int32_t is_more;
+} tyr_watch_event;
 
 #ifdef __cplusplus
 extern "C" {
@@ -466,6 +528,22 @@ struct tyr_error *tyr_committed_existed(const struct tyr_committed *committed,
 // Frees it; NULL is nothing to free.
 struct tyr_error *tyr_committed_free(struct tyr_committed *committed);
 
+// Copies a blob, or a part of one, in one transaction; in a cluster from node to node. `copied`,
+// which may be NULL, is how many bytes.
+struct tyr_error *tyr_copy_blob(struct tyr_store *store,
+                                const struct tyr_copy *copy,
+                                uint64_t *copied);
+
+// Copies with a transaction: a read of the one blob, which the commit validates, and a write of
+// the other. What the transaction has written itself is not copied: copy first.
+struct tyr_error *tyr_txn_copy(struct tyr_txn *txn, const struct tyr_copy *copy, uint64_t *copied);
+
+// Makes an error, for the body of a tyr_transact that is to fail for a reason of the program's
+// own. `kind` is one of `TYR_NOT_FOUND` to `TYR_CORRUPT`, of which `TYR_CONFLICT` has the body run
+// again, or `TYR_CANCELLED`. Never NULL: for another kind, or a text that is none, it answers an
+// error that says so.
+struct tyr_error *tyr_error_new(int32_t kind, const char *text);
+
 // What a caller can do about an error: `TYR_NOT_FOUND` and so on, `TYR_OK` for NULL. More may
 // come: treat what you do not know like `TYR_UNAVAILABLE`.
 int32_t tyr_error_kind(const struct tyr_error *error);
@@ -495,6 +573,24 @@ size_t tyr_handles(void);
 // The version of the library, "0.1.0". Never freed.
 const char *tyr_version(void);
 
+// Keeps everything as it is now, under a name, until it is dropped, also when the store is closed
+// and opened again. It costs what is replaced later. `version`, which may be NULL, is the moment.
+struct tyr_error *tyr_kept_make(struct tyr_store *store,
+                                const char *name,
+                                struct tyr_timestamp *version);
+
+// Opens a kept snapshot, to be read for as long as it is kept.
+struct tyr_error *tyr_kept_open(struct tyr_store *store,
+                                const char *name,
+                                struct tyr_snapshot **snapshot);
+
+// Lists the kept snapshots, oldest first: a page whose keys are their names; the size of an entry
+// is what is held for it and older ones, in bytes.
+struct tyr_error *tyr_kept_list(struct tyr_store *store, struct tyr_page **page);
+
+// Drops a kept snapshot; `TYR_NOT_FOUND` when there is none of this name.
+struct tyr_error *tyr_kept_drop(struct tyr_store *store, const char *name);
+
 // Lists a page of a keyspace, all of one moment. `scan` may be NULL: everything.
 struct tyr_error *tyr_scan_page(struct tyr_keyspace *keyspace,
                                 const struct tyr_scan *scan,
@@ -518,6 +614,63 @@ struct tyr_error *tyr_page_resume(const struct tyr_page *page, struct tyr_slice 
 // Frees it; NULL is nothing to free.
 struct tyr_error *tyr_page_free(struct tyr_page *page);
 
+// Takes a lock: of a key, whose blob has the lock's number. `TYR_CONFLICT` when others have it for
+// as long as is waited. `options` may be NULL.
+struct tyr_error *tyr_lock_take(struct tyr_keyspace *keyspace,
+                                struct tyr_slice key,
+                                const struct tyr_lock_options *options,
+                                struct tyr_lock **lock);
+
+// The lock's number, in `token`: higher than that of all who held it before. Whether it is held
+// now as far as this process knows, in `is_held`, and whether others wait for it, in
+// `is_recalled`. Each may be NULL.
+struct tyr_error *tyr_lock_stat(struct tyr_lock *lock,
+                                uint64_t *token,
+                                bool *is_held,
+                                bool *is_recalled);
+
+// Adds a condition: the commit fails with `TYR_CONFLICT` if anybody else has got the lock since,
+// whatever this process thinks that it holds.
+struct tyr_error *tyr_txn_fence(struct tyr_txn *txn, struct tyr_lock *lock, uint64_t *operation);
+
+// Gives a lock back, and says so in its blob. It takes `lock`, whatever it answers: `TYR_CONFLICT`
+// when somebody else got it before, for it was over.
+struct tyr_error *tyr_lock_unlock(struct tyr_lock *lock);
+
+// Gives a lock back without a word in its blob. NULL is nothing to free.
+struct tyr_error *tyr_lock_free(struct tyr_lock *lock);
+
+// What a path has: NULL where there is nothing. `revision`, which may be NULL, is that of its last
+// change, 0 where there is nothing.
+struct tyr_error *tyr_metadata_get(struct tyr_store *store,
+                                   const char *path,
+                                   struct tyr_bytes **value,
+                                   uint64_t *revision);
+
+// Gives a path this value, if `expected` is the revision of its last change, 0 if there is none;
+// else `TYR_CONFLICT`. `TYR_ANY_REVISION` has it without a condition. `revision`, which may be
+// NULL, is the new one.
+struct tyr_error *tyr_metadata_put(struct tyr_store *store,
+                                   const char *path,
+                                   struct tyr_slice value,
+                                   uint64_t expected,
+                                   uint64_t *revision);
+
+// Takes a path away, on the condition that tyr_metadata_put has.
+struct tyr_error *tyr_metadata_delete(struct tyr_store *store,
+                                      const char *path,
+                                      uint64_t expected,
+                                      uint64_t *revision);
+
+// Lists paths that begin with `prefix` and come after `after`, which may be NULL, in order: a page
+// whose keys are the paths and whose bytes the values, at most `limit`. The next begins after the
+// last of them, and there is none after an empty one.
+struct tyr_error *tyr_metadata_list(struct tyr_store *store,
+                                    const char *prefix,
+                                    const char *after,
+                                    size_t limit,
+                                    struct tyr_page **page);
+
 // Makes a queue. `queue` is to be freed with tyr_queue_free.
 struct tyr_error *tyr_queue_new(struct tyr_queue **queue);
 
@@ -529,6 +682,10 @@ struct tyr_error *tyr_queue_take(struct tyr_queue *queue,
                                  size_t most,
                                  int64_t timeout_us,
                                  size_t *taken);
+
+// Puts a completion of the program's own into the queue, with `value`: it wakes who waits in
+// tyr_queue_take. It counts among the calls that a queue has.
+struct tyr_error *tyr_queue_post(struct tyr_queue *queue, uint64_t tag, uint64_t value);
 
 // A descriptor that is readable while there are completions to take, for poll, epoll and event
 // loops. It is the queue's: neither read nor close it.
@@ -583,6 +740,26 @@ struct tyr_error *tyr_snapshot_scan(const struct tyr_snapshot *snapshot,
 // Frees it; NULL is nothing to free.
 struct tyr_error *tyr_snapshot_free(struct tyr_snapshot *snapshot);
 
+// As tyr_txn_put, and the commit fills the 16 bytes at each of the `count` places, which are
+// counted from the beginning of `data`, with its version: as in `tyr_timestamp`, so they order as
+// commits do. 1 to 16 places that do not overlap.
+struct tyr_error *tyr_txn_put_stamped(struct tyr_txn *txn,
+                                      struct tyr_keyspace *keyspace,
+                                      struct tyr_slice key,
+                                      struct tyr_slice data,
+                                      const size_t *places,
+                                      size_t count,
+                                      uint64_t *operation);
+
+// As tyr_txn_append, with stamps.
+struct tyr_error *tyr_txn_append_stamped(struct tyr_txn *txn,
+                                         struct tyr_keyspace *keyspace,
+                                         struct tyr_slice key,
+                                         struct tyr_slice data,
+                                         const size_t *places,
+                                         size_t count,
+                                         uint64_t *operation);
+
 // Starts tyr_create.
 struct tyr_error *tyr_create_start(struct tyr_keyspace *keyspace,
                                    struct tyr_slice key,
@@ -611,12 +788,28 @@ struct tyr_error *tyr_append_start(struct tyr_keyspace *keyspace,
                                    struct tyr_queue *queue,
                                    uint64_t tag);
 
+// Starts tyr_append_at: `value` of the completion is the offset.
+struct tyr_error *tyr_append_at_start(struct tyr_keyspace *keyspace,
+                                      struct tyr_slice key,
+                                      uint64_t expected,
+                                      struct tyr_slice data,
+                                      struct tyr_queue *queue,
+                                      uint64_t tag);
+
 // Starts tyr_truncate.
 struct tyr_error *tyr_truncate_start(struct tyr_keyspace *keyspace,
                                      struct tyr_slice key,
                                      uint64_t len,
                                      struct tyr_queue *queue,
                                      uint64_t tag);
+
+// Starts tyr_clear.
+struct tyr_error *tyr_clear_start(struct tyr_keyspace *keyspace,
+                                  struct tyr_slice key,
+                                  uint64_t offset,
+                                  uint64_t len,
+                                  struct tyr_queue *queue,
+                                  uint64_t tag);
 
 // Starts tyr_delete: `value` of the completion is 1 if there was a blob.
 struct tyr_error *tyr_delete_start(struct tyr_keyspace *keyspace,
@@ -632,6 +825,15 @@ struct tyr_error *tyr_apply_start(struct tyr_keyspace *keyspace,
                                   struct tyr_number operand,
                                   struct tyr_queue *queue,
                                   uint64_t tag);
+
+// Starts tyr_compare_and_swap.
+struct tyr_error *tyr_compare_and_swap_start(struct tyr_keyspace *keyspace,
+                                             struct tyr_slice key,
+                                             uint64_t offset,
+                                             struct tyr_slice expected,
+                                             struct tyr_slice data,
+                                             struct tyr_queue *queue,
+                                             uint64_t tag);
 
 // Starts tyr_stat_blob: `value` of the completion is the size, `version` the version.
 struct tyr_error *tyr_stat_start(struct tyr_keyspace *keyspace,
@@ -655,6 +857,53 @@ struct tyr_error *tyr_get_start(struct tyr_keyspace *keyspace,
                                 struct tyr_queue *queue,
                                 uint64_t tag);
 
+// Starts tyr_scan_page: `page` of the completion is the page, `value` how many blobs it lists.
+struct tyr_error *tyr_scan_start(struct tyr_keyspace *keyspace,
+                                 const struct tyr_scan *scan,
+                                 struct tyr_queue *queue,
+                                 uint64_t tag);
+
+// Starts tyr_commit: `committed` of the completion is what it answers. It takes `txn`, whatever it
+// answers; if it was not started, everything is taken back.
+struct tyr_error *tyr_commit_start(struct tyr_txn *txn, struct tyr_queue *queue, uint64_t tag);
+
+// Starts tyr_txn_read, as tyr_read_start does. Until its completion was taken, every other call of
+// `txn` is refused, here and below; a tyr_commit then takes everything back.
+struct tyr_error *tyr_txn_read_start(struct tyr_txn *txn,
+                                     struct tyr_keyspace *keyspace,
+                                     struct tyr_slice key,
+                                     uint64_t offset,
+                                     void *out,
+                                     size_t len,
+                                     struct tyr_queue *queue,
+                                     uint64_t tag);
+
+// Starts tyr_txn_get: `bytes` of the completion are the blob's.
+struct tyr_error *tyr_txn_get_start(struct tyr_txn *txn,
+                                    struct tyr_keyspace *keyspace,
+                                    struct tyr_slice key,
+                                    struct tyr_queue *queue,
+                                    uint64_t tag);
+
+// Starts tyr_txn_stat: `value` of the completion is the size, `version` the version.
+struct tyr_error *tyr_txn_stat_start(struct tyr_txn *txn,
+                                     struct tyr_keyspace *keyspace,
+                                     struct tyr_slice key,
+                                     struct tyr_queue *queue,
+                                     uint64_t tag);
+
+// Starts tyr_txn_scan: `page` of the completion is the page.
+struct tyr_error *tyr_txn_scan_start(struct tyr_txn *txn,
+                                     struct tyr_keyspace *keyspace,
+                                     const struct tyr_scan *scan,
+                                     struct tyr_queue *queue,
+                                     uint64_t tag);
+
+// Starts tyr_snapshot_take: `snapshot` of the completion is the snapshot.
+struct tyr_error *tyr_snapshot_take_start(struct tyr_store *store,
+                                          struct tyr_queue *queue,
+                                          uint64_t tag);
+
 // Starts tyr_snapshot_read, as tyr_read_start does.
 struct tyr_error *tyr_snapshot_read_start(const struct tyr_snapshot *snapshot,
                                           struct tyr_keyspace *keyspace,
@@ -665,15 +914,26 @@ struct tyr_error *tyr_snapshot_read_start(const struct tyr_snapshot *snapshot,
                                           struct tyr_queue *queue,
                                           uint64_t tag);
 
-// Starts tyr_scan_page: `page` of the completion is the page, `value` how many blobs it lists.
-struct tyr_error *tyr_scan_start(struct tyr_keyspace *keyspace,
-                                 const struct tyr_scan *scan,
-                                 struct tyr_queue *queue,
-                                 uint64_t tag);
+// Starts tyr_snapshot_get: `bytes` of the completion are the blob's.
+struct tyr_error *tyr_snapshot_get_start(const struct tyr_snapshot *snapshot,
+                                         struct tyr_keyspace *keyspace,
+                                         struct tyr_slice key,
+                                         struct tyr_queue *queue,
+                                         uint64_t tag);
 
-// Starts tyr_commit: `committed` of the completion is what it answers. It takes `txn`, whatever it
-// answers; if it was not started, everything is taken back.
-struct tyr_error *tyr_commit_start(struct tyr_txn *txn, struct tyr_queue *queue, uint64_t tag);
+// Starts tyr_snapshot_stat: `value` of the completion is the size, `version` the version.
+struct tyr_error *tyr_snapshot_stat_start(const struct tyr_snapshot *snapshot,
+                                          struct tyr_keyspace *keyspace,
+                                          struct tyr_slice key,
+                                          struct tyr_queue *queue,
+                                          uint64_t tag);
+
+// Starts tyr_snapshot_scan: `page` of the completion is the page.
+struct tyr_error *tyr_snapshot_scan_start(const struct tyr_snapshot *snapshot,
+                                          struct tyr_keyspace *keyspace,
+                                          const struct tyr_scan *scan,
+                                          struct tyr_queue *queue,
+                                          uint64_t tag);
 
 // Opens the store in a folder, or makes one there. One process has it open at a time. `options`
 // may be NULL.
@@ -721,6 +981,58 @@ struct tyr_error *tyr_keyspace_list(struct tyr_store *store, struct tyr_page **p
 
 // Frees a keyspace's handle; NULL is nothing to free.
 struct tyr_error *tyr_keyspace_free(struct tyr_keyspace *keyspace);
+
+// Opens `len` bytes from `offset` on, fewer where the blob ends: `UINT64_MAX` is all that follow.
+// It shows the blob as it is now, for 5 minutes unless set.
+struct tyr_error *tyr_reader_open(struct tyr_keyspace *keyspace,
+                                  struct tyr_slice key,
+                                  uint64_t offset,
+                                  uint64_t len,
+                                  struct tyr_reader **reader);
+
+// The same at a snapshot's moment. The reader needs the snapshot no more.
+struct tyr_error *tyr_snapshot_reader_open(const struct tyr_snapshot *snapshot,
+                                           struct tyr_keyspace *keyspace,
+                                           struct tyr_slice key,
+                                           uint64_t offset,
+                                           uint64_t len,
+                                           struct tyr_reader **reader);
+
+// The size of the whole blob, in `size`, and how many bytes are still to come, in `remaining`.
+// Either may be NULL.
+struct tyr_error *tyr_reader_stat(struct tyr_reader *reader, uint64_t *size, uint64_t *remaining);
+
+// Reads the next piece, of up to 1 MiB; NULL at the end.
+struct tyr_error *tyr_reader_next(struct tyr_reader *reader, struct tyr_bytes **bytes);
+
+// Frees it; NULL is nothing to free.
+struct tyr_error *tyr_reader_free(struct tyr_reader *reader);
+
+// Makes a blob's content what `source` gives until it answers 0, in one transaction: nobody sees a
+// part of it. `source` puts up to `len` bytes into `out` and answers how many; where it answers a
+// negative number, nothing changes, and the call fails. `context` is passed on. `size`, which may
+// be NULL, is how many bytes it were.
+struct tyr_error *tyr_put_stream(struct tyr_keyspace *keyspace,
+                                 struct tyr_slice key,
+                                 int64_t (*source)(void *context, void *out, size_t len),
+                                 void *context,
+                                 uint64_t *size);
+
+// Writes what `source` gives at `offset`, as tyr_put_stream does.
+struct tyr_error *tyr_write_stream(struct tyr_keyspace *keyspace,
+                                   struct tyr_slice key,
+                                   uint64_t offset,
+                                   int64_t (*source)(void *context, void *out, size_t len),
+                                   void *context,
+                                   uint64_t *size);
+
+// Appends what `source` gives, as tyr_put_stream does; `offset`, which may be NULL, is where it
+// lies.
+struct tyr_error *tyr_append_stream(struct tyr_keyspace *keyspace,
+                                    struct tyr_slice key,
+                                    int64_t (*source)(void *context, void *out, size_t len),
+                                    void *context,
+                                    uint64_t *offset);
 
 // Begins a transaction: tyr_commit or tyr_rollback ends it.
 struct tyr_error *tyr_begin(struct tyr_store *store, struct tyr_txn **txn);
@@ -862,7 +1174,8 @@ struct tyr_error *tyr_txn_scan(struct tyr_txn *txn,
 // `committed` may be NULL.
 struct tyr_error *tyr_commit(struct tyr_txn *txn, struct tyr_committed **committed);
 
-// Takes everything back. NULL is nothing to take back.
+// Takes everything back. NULL is nothing to take back. A call that was started with it ends as if
+// nothing had happened.
 struct tyr_error *tyr_rollback(struct tyr_txn *txn);
 
 // Runs `body` with a transaction and commits it; runs it again, up to 64 times, when it or the
@@ -879,6 +1192,24 @@ struct tyr_error *tyr_outcome(struct tyr_store *store,
                               const struct tyr_error *error,
                               struct tyr_committed **committed);
 
+// Watches a key. The first event comes at once, and says to look.
+struct tyr_error *tyr_watch_key(struct tyr_keyspace *keyspace,
+                                struct tyr_slice key,
+                                struct tyr_watch **watch);
+
+// Watches all keys that begin with `prefix`.
+struct tyr_error *tyr_watch_prefix(struct tyr_keyspace *keyspace,
+                                   struct tyr_slice prefix,
+                                   struct tyr_watch **watch);
+
+// Waits for an event, for `timeout_us` microseconds at most: a negative time has no end.
+struct tyr_error *tyr_watch_next(struct tyr_watch *watch,
+                                 int64_t timeout_us,
+                                 struct tyr_watch_event *event);
+
+// Ends a watch; NULL is nothing to free.
+struct tyr_error *tyr_watch_free(struct tyr_watch *watch);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif  // __cplusplus
@@ -889,6 +1220,8 @@ struct tyr_error *tyr_outcome(struct tyr_store *store,
 #define TYR_CONNECT_OPTIONS_INIT {.size = sizeof(tyr_connect_options)}
 #define TYR_KEYSPACE_CONFIG_INIT {.size = sizeof(tyr_keyspace_config)}
 #define TYR_SCAN_INIT {.size = sizeof(tyr_scan)}
+#define TYR_COPY_INIT {.size = sizeof(tyr_copy)}
+#define TYR_LOCK_OPTIONS_INIT {.size = sizeof(tyr_lock_options)}
 
 /* The bytes of a text. */
 static inline tyr_slice tyr_text(const char *text) {

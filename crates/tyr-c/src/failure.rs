@@ -30,6 +30,16 @@ impl Failure {
         Self { kind: CANCELLED, text: c_text(text), cause: None }
     }
 
+    /// An error of the program's own: of a kind that a caller can do something about, or that
+    /// something was cancelled. `None` for other numbers.
+    pub fn own(kind: i32, words: &str) -> Option<Self> {
+        if kind == CANCELLED {
+            return Some(Self { kind, text: c_text(words), cause: None });
+        }
+        let known = ErrorKind::ALL.into_iter().find(|known| number_of(*known) == kind)?;
+        Some(Error::new(known, words).into())
+    }
+
     /// A bug of ours, in the words of the panic.
     pub fn bug(words: &str) -> Self {
         let text = format!(

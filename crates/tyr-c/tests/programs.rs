@@ -1,18 +1,24 @@
-//! Programs in C use the library as anybody would: the system's compiler, warnings as errors, the
-//! header alone; on a folder, and against a node in this process.
+//! Programs in C and C++ use the library as anybody would: the system's compilers, warnings as
+//! errors, the headers alone; on a folder, and against a node in this process.
 //!
 //! They run with the sanitizers for addresses and undefined behaviour, where the compiler has them.
-//! With `TYR_C_UNDER` in the environment they run without, under that command: `cargo xtask
-//! c-valgrind` sets it.
+//! What the environment can say instead, as `cargo xtask c-valgrind` and `c-thorough` do:
+//! `TYR_C_UNDER`, a command to run them under, without sanitizers; `TYR_C_SANITIZERS`, other ones;
+//! `TYR_C_OPTIMIZED`, how they are optimized; `TYR_CC` and `TYR_CXX`, other compilers.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::path::Path;
 use std::process::{Command, Output};
 
-use tyr_testing::Cluster;
+use tyr_testing::{Cluster, form_secure};
 
-const SANITIZERS: &str = "-fsanitize=address,undefined";
+const SANITIZERS: &str = "address,undefined";
+
+/// What there is to say in each language. C++ is not optimized, for that takes most of a test's
+/// time.
+const C: [&str; 3] = ["-std=c11", "-D_GNU_SOURCE", "-O1"];
+const CPP: [&str; 2] = ["-std=c++20", "-O0"];
 
 /// A folder with the library by the names that programs know, and what is built from it.
 struct Workshop(tempfile::TempDir);
@@ -31,48 +37,71 @@ impl Workshop {
 
     fn compile(&self, source: &Path, options: &[&str], out: &str) -> Output {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let mut compiler = Command::new("cc");
-        compiler.args(["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-pedantic", "-Werror"]);
-        compiler.args(["-g", "-O1", "-pthread"]).args(options).arg(source);
+        let mut compiler = compiler_of(source);
+        compiler.args(["-Wall", "-Wextra", "-pedantic", "-Werror"]);
+        compiler.args(std::env::var("TYR_C_OPTIMIZED").map(|level| format!("-O{level}")));
+        compiler.args(["-g", "-pthread"]).args(options).arg(source);
         compiler.arg("-I").arg(here.join("include")).arg("-L").arg(self.0.path()).arg("-ltyr");
         compiler.arg(format!("-Wl,-rpath,{}", self.0.path().display()));
         compiler.arg("-o").arg(self.0.path().join(out)).output().unwrap()
     }
 
     /// What to compile with, and what to run under.
-    fn checked(&self) -> (Vec<&'static str>, Vec<String>) {
+    fn checked(&self, source: &str) -> (Vec<String>, Vec<String>) {
         if let Ok(under) = std::env::var("TYR_C_UNDER") {
             return (Vec::new(), under.split_whitespace().map(str::to_owned).collect());
         }
-        let probe = self.0.path().join("probe.c");
-        std::fs::write(&probe, "int main(void) { return 0; }\n").unwrap();
-        if self.compile(&probe, &[SANITIZERS], "probe").status.success() {
-            (vec![SANITIZERS, "-fno-sanitize-recover=all"], Vec::new())
+        let probe = self.0.path().join(format!("probe-{source}"));
+        std::fs::write(&probe, "int main() { return 0; }\n").unwrap();
+        let sanitizers = std::env::var("TYR_C_SANITIZERS").unwrap_or_else(|_| SANITIZERS.into());
+        let sanitizers = format!("-fsanitize={sanitizers}");
+        if self.compile(&probe, &[&sanitizers], "probe").status.success() {
+            (vec![sanitizers, "-fno-sanitize-recover=all".into()], Vec::new())
         } else {
-            println!("cc has no sanitizers here: the programs run without");
+            println!("the compiler of {source} has no sanitizers here: it runs without");
             (Vec::new(), Vec::new())
         }
     }
 
     /// Compiles a program, and runs it on each of these places.
-    fn run(&self, name: &str, places: &[String]) {
-        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
-        let (options, under) = self.checked();
-        let compiled = self.compile(&here.join(format!("{name}.c")), &options, name);
-        assert!(compiled.status.success(), "{name}.c: {}", text(&compiled));
+    fn run(&self, source: &str, places: &[String]) {
         for place in places {
-            let program = self.0.path().join(name).display().to_string();
-            let words: Vec<&str> = under.iter().map(String::as_str).chain([&*program]).collect();
-            let mut command = Command::new(words[0]);
-            command.args(&words[1..]).args([place, &format!("c-{name}")]);
-            let ran = command.current_dir(self.0.path()).output().unwrap();
-            assert!(ran.status.success(), "{name} on {place}: {}: {}", ran.status, text(&ran));
+            self.run_with(source, &[place.clone(), source.replace('.', "-")]);
         }
+    }
+
+    /// Compiles a program, and runs it with these arguments.
+    fn run_with(&self, source: &str, arguments: &[String]) {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+        let (options, under) = self.checked(source);
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let name = source.replace('.', "-");
+        let program = self.0.path().join(&name);
+        if !program.exists() {
+            let compiled = self.compile(&here.join(source), &options, &name);
+            assert!(compiled.status.success(), "{source}: {}", text(&compiled));
+        }
+        let program = program.display().to_string();
+        let words: Vec<&str> = under.iter().map(String::as_str).chain([&*program]).collect();
+        let mut command = Command::new(words[0]);
+        command.env("TSAN_OPTIONS", format!("suppressions={}", here.join("tsan.txt").display()));
+        command.args(&words[1..]).args(arguments);
+        let ran = command.current_dir(self.0.path()).output().unwrap();
+        assert!(ran.status.success(), "{source} {arguments:?}: {}: {}", ran.status, text(&ran));
     }
 
     fn folder(&self, name: &str) -> String {
         self.0.path().join(format!("store-{name}")).display().to_string()
     }
+}
+
+/// The compiler of a source's language, and what it is to be told.
+fn compiler_of(source: &Path) -> Command {
+    let is_c = source.extension().is_some_and(|extension| extension == "c");
+    let (variable, otherwise) = if is_c { ("TYR_CC", "cc") } else { ("TYR_CXX", "c++") };
+    let mut compiler = Command::new(std::env::var(variable).unwrap_or_else(|_| otherwise.into()));
+    compiler.args(if is_c { &C[..] } else { &CPP[..] });
+    compiler
 }
 
 fn text(output: &Output) -> String {
@@ -88,34 +117,52 @@ fn run_everywhere(name: &str) {
 
 #[test]
 fn plain_calls_answer_as_the_public_crate_does() {
-    run_everywhere("blocking");
+    run_everywhere("blocking.c");
 }
 
 #[test]
 fn calls_that_are_started_are_answered_once_in_their_queue() {
-    run_everywhere("queue");
+    run_everywhere("queue.c");
 }
 
 #[test]
 fn a_body_that_meets_a_conflict_runs_again() {
-    run_everywhere("conflict");
+    run_everywhere("conflict.c");
 }
 
 #[test]
 fn a_forked_child_gets_errors_and_the_parent_goes_on() {
-    run_everywhere("fork");
+    run_everywhere("fork.c");
 }
 
 #[test]
 fn wrong_input_of_every_kind_is_an_error_with_words() {
     let workshop = Workshop::new();
-    workshop.run("wrong", &[workshop.folder("wrong")]);
+    workshop.run("wrong.c", &[workshop.folder("wrong")]);
 }
 
 #[test]
-fn the_lines_of_the_guide_run() {
+fn the_lines_of_the_guides_run() {
     let workshop = Workshop::new();
-    workshop.run("readme", &[workshop.folder("readme")]);
+    workshop.run("readme.c", &[workshop.folder("readme.c")]);
+}
+
+#[test]
+fn streams_copies_kept_snapshots_and_stamps_are_as_in_the_public_crate() {
+    run_everywhere("streams.c");
+}
+
+#[test]
+fn locks_watches_and_metadata_are_as_in_the_public_crate() {
+    run_everywhere("services.c");
+}
+
+#[test]
+fn a_cluster_with_tls_takes_who_has_the_certificates_and_the_key() {
+    let (workshop, folder) = (Workshop::new(), tempfile::tempdir().unwrap());
+    let cluster = form_secure(folder.path());
+    let words = [cluster.address().to_owned(), folder.path().display().to_string()];
+    workshop.run_with("secure.c", &words);
 }
 
 #[test]

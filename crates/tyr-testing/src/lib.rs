@@ -4,12 +4,14 @@
 //! Only tests depend on this crate. [`Opened`] and [`Store`] are stores of a test's own, in this
 //! process or as a cluster of three nodes. That cluster is one for all tests of a process, since
 //! forming one takes seconds: each test has keyspaces of its own there. What is about files stays
-//! with the embedded kind. [`Cluster::form`] makes one whose nodes are started in another way.
+//! with the embedded kind. [`Cluster::form`] makes one whose nodes are started in another way, and
+//! [`form_secure`] one with TLS and users.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod address;
 mod cluster;
+mod secure;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +21,7 @@ use tyr::blocking::{Keyspace, Tyr};
 
 pub use address::free_address;
 pub use cluster::Cluster;
+pub use secure::{SECURE_DOMAIN, form_secure};
 
 /// What a store is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

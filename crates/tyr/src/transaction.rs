@@ -45,6 +45,11 @@ impl Transaction {
         Self { inner }
     }
 
+    /// The same transaction, for threads.
+    pub fn into_blocking(self) -> blocking::Transaction {
+        self.inner
+    }
+
     gather! {
         /// Makes an empty blob; the commit fails with `AlreadyExists` if there is one.
         create()

@@ -48,7 +48,7 @@ const EDGES: [(&str, &[&str]); 33] = [
         ],
     ),
     ("tyr", &["tyr-types", "tyr-metadata", "tyr-runtime", "tyr-embedded", "tyr-net", "tyr-client"]),
-    ("tyr-testing", &["tyr", "tyr-server"]),
+    ("tyr-testing", &["tyr", "tyr-net", "tyr-server"]),
     ("tyr-completion", &["tyr"]),
     ("tyr-c", &["tyr", "tyr-completion"]),
     ("tyr-python", &["tyr", "tyr-completion"]),

@@ -2,6 +2,8 @@
 
 use std::ffi::{CStr, c_char};
 
+use super::call;
+use super::memory::text;
 use crate::border::fixed_text;
 use crate::failure::{BUG, CANCELLED, Failure};
 use crate::handle::HANDLES;
@@ -34,12 +36,32 @@ pub const TYR_QUOTA_EXCEEDED: i32 = 9;
 /// Stored bytes are not what was written. Nothing changed.
 pub const TYR_CORRUPT: i32 = 10;
 /// tyr_queue_cancel stopped it. A read did nothing; what changes something may do so yet.
-pub const TYR_CANCELLED: i32 = CANCELLED;
+pub const TYR_CANCELLED: i32 = 100;
 /// A bug in Týr. Every call from now on answers this.
-pub const TYR_BUG: i32 = BUG;
+pub const TYR_BUG: i32 = 101;
 
 /// No operation: what tyr_error_operation answers where the error is about none.
 pub const TYR_NO_OPERATION: u64 = u64::MAX;
+
+// Written out above, for the header shows what is written.
+const _: () = assert!(TYR_CANCELLED == CANCELLED && TYR_BUG == BUG);
+
+/// Makes an error, for the body of a tyr_transact that is to fail for a reason of the program's
+/// own. `kind` is one of `TYR_NOT_FOUND` to `TYR_CORRUPT`, of which `TYR_CONFLICT` has the body run
+/// again, or `TYR_CANCELLED`. Never NULL: for another kind, or a text that is none, it answers an
+/// error that says so.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tyr_error_new(kind: i32, text: *const c_char) -> *mut tyr_error {
+    call(|| {
+        let words = self::text(text, "text")?;
+        Err(Failure::own(kind, words).unwrap_or_else(|| {
+            Failure::invalid(format!(
+                "the kind of an error is {TYR_NOT_FOUND} to {TYR_CORRUPT} or {TYR_CANCELLED}, not \
+                 {kind}: see tyr.h"
+            ))
+        }))
+    })
+}
 
 /// What a caller can do about an error: `TYR_NOT_FOUND` and so on, `TYR_OK` for NULL. More may
 /// come: treat what you do not know like `TYR_UNAVAILABLE`.

@@ -1,6 +1,6 @@
 //! Listings: keys in order, page by page.
 
-use tyr::{Keyspace, Stat, Timestamp};
+use tyr::{Bytes, Error, Key, Keyspace, ScanEntry, ScanPage, Stat, Timestamp};
 
 use super::blob::tyr_stat;
 use super::error::tyr_error;
@@ -109,6 +109,23 @@ pub unsafe extern "C" fn tyr_page_resume(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tyr_page_free(page: *mut tyr_page) -> *mut tyr_error {
     free::<Page, _>(page)
+}
+
+/// A page of names that are listed like keys.
+pub(super) fn names<'a>(
+    all: impl IntoIterator<Item = (&'a str, Option<Stat>)>,
+) -> Result<ScanPage, Failure> {
+    let entry = |(name, stat)| {
+        Ok::<_, Error>(ScanEntry { key: Key::new(name)?, stat, bytes: Bytes::new() })
+    };
+    let entries = all.into_iter().map(entry).collect::<Result<Vec<_>, _>>()?;
+    Ok(ScanPage { entries, ..ScanPage::default() })
+}
+
+/// A page of keys alone.
+pub(super) fn keys(all: impl IntoIterator<Item = Key>) -> ScanPage {
+    let entry = |key| ScanEntry { key, stat: None, bytes: Bytes::new() };
+    ScanPage { entries: all.into_iter().map(entry).collect(), ..ScanPage::default() }
 }
 
 fn count(page: *const tyr_page, of_page: impl FnOnce(&Page) -> usize) -> usize {

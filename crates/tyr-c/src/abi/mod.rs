@@ -2,8 +2,9 @@
 //!
 //! [`memory`] and [`options`] read what a program hands over, [`number`] has numbers and
 //! timestamps. Then the header's sections in its order: [`error`], [`store`], [`blob`],
-//! [`transaction`] and what it answers when [`committed`], [`snapshot`], [`listing`], [`queue`] and
-//! the calls that end in one, [`started`].
+//! [`transaction`] and what it answers when [`committed`], [`stamp`], [`snapshot`], [`kept`],
+//! [`listing`], [`copying`], [`stream`], [`queue`] and the calls that end in one, [`started`] and
+//! [`started_reads`]; [`lock`], [`watch`], [`metadata`].
 //!
 //! This is the border to memory that no compiler has checked, so `unsafe` is allowed here and
 //! nowhere else. What every function relies on is the contract that the header states: a pointer is
@@ -18,16 +19,24 @@
 
 pub mod blob;
 pub mod committed;
+pub mod copying;
 pub mod error;
+pub mod kept;
 pub mod listing;
+pub mod lock;
 pub mod memory;
+pub mod metadata;
 pub mod number;
 pub mod options;
 pub mod queue;
 pub mod snapshot;
+pub mod stamp;
 pub mod started;
+pub mod started_reads;
 pub mod store;
+pub mod stream;
 pub mod transaction;
+pub mod watch;
 
 use std::ptr::without_provenance_mut;
 use std::sync::Arc;

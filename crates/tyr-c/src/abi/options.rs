@@ -281,7 +281,7 @@ impl tyr_scan {
     }
 }
 
-fn flag(name: &str, value: i32) -> Result<bool, Failure> {
+pub(super) fn flag(name: &str, value: i32) -> Result<bool, Failure> {
     match value {
         0 => Ok(false),
         1 => Ok(true),

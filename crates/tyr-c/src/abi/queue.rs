@@ -11,6 +11,7 @@ use super::error::tyr_error;
 use super::listing::tyr_page;
 use super::memory::{put, wanted};
 use super::number::{tyr_number, tyr_timestamp};
+use super::snapshot::tyr_snapshot;
 use super::{call, hand_out, of};
 use crate::failure::Failure;
 use crate::handle::HANDLES;
@@ -42,8 +43,10 @@ pub struct tyr_done {
     pub committed: *mut tyr_committed,
     /// Of a scan the page.
     pub page: *mut tyr_page,
+    /// Of a tyr_snapshot_take the snapshot.
+    pub snapshot: *mut tyr_snapshot,
     /// For what may come.
-    pub reserved: [u64; 4],
+    pub reserved: [u64; 3],
 }
 
 /// Makes a queue. `queue` is to be freed with tyr_queue_free.
@@ -96,10 +99,12 @@ fn done_of(completion: Completion<Answer>) -> tyr_done {
         bytes: std::ptr::null_mut(),
         committed: std::ptr::null_mut(),
         page: std::ptr::null_mut(),
-        reserved: [0; 4],
+        snapshot: std::ptr::null_mut(),
+        reserved: [0; 3],
     };
     done.error = call(|| {
-        let Value { value, number, version, bytes, committed, page } = completion.answer?;
+        let Value { value, number, version, bytes, committed, page, snapshot } =
+            completion.answer?;
         done.value = value;
         done.number = number.map(tyr_number::from).unwrap_or_default();
         done.version = version.map(tyr_timestamp::from).unwrap_or_default();
@@ -112,9 +117,25 @@ fn done_of(completion: Completion<Answer>) -> tyr_done {
         if let Some(page) = page {
             done.page = hand_out(Page(page))?;
         }
+        if let Some(snapshot) = snapshot {
+            done.snapshot = hand_out(snapshot)?;
+        }
         Ok(())
     });
     done
+}
+
+/// Puts a completion of the program's own into the queue, with `value`: it wakes who waits in
+/// tyr_queue_take. It counts among the calls that a queue has.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tyr_queue_post(
+    queue: *mut tyr_queue,
+    tag: u64,
+    value: u64,
+) -> *mut tyr_error {
+    call(|| {
+        super::started::launch(queue, tag, || Ok(async move { Ok(super::started::value(value)) }))
+    })
 }
 
 /// A descriptor that is readable while there are completions to take, for poll, epoll and event

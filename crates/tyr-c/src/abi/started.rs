@@ -6,7 +6,7 @@
 use std::ffi::c_void;
 use std::future::Future;
 
-use tyr::{Committed, Error, Keyspace, Snapshot};
+use tyr::{Bytes, Committed, Error, Keyspace, ScanPage, Stat};
 use tyr_completion::{Failure as Unfinished, Queue};
 
 use super::blob::{data_of, key_of};
@@ -15,7 +15,6 @@ use super::memory::{Room, tyr_slice};
 use super::number::{transform, tyr_number};
 use super::options::tyr_scan;
 use super::queue::tyr_queue;
-use super::snapshot::tyr_snapshot;
 use super::store::tyr_keyspace;
 use super::transaction::{take, tyr_txn};
 use super::{call, of};
@@ -24,7 +23,7 @@ use crate::failure::Failure;
 use crate::object::{Answer, Value};
 
 /// Starts a call on a queue.
-fn start<F: Future<Output = Result<Value, Error>> + Send + 'static>(
+pub(super) fn start<F: Future<Output = Result<Value, Error>> + Send + 'static>(
     queue: *mut tyr_queue,
     tag: u64,
     begin: impl FnOnce() -> Result<F, Failure>,
@@ -32,7 +31,8 @@ fn start<F: Future<Output = Result<Value, Error>> + Send + 'static>(
     call(|| launch(queue, tag, begin))
 }
 
-fn launch<F: Future<Output = Result<Value, Error>> + Send + 'static>(
+/// The same, within a call.
+pub(super) fn launch<F: Future<Output = Result<Value, Error>> + Send + 'static>(
     queue: *mut tyr_queue,
     tag: u64,
     begin: impl FnOnce() -> Result<F, Failure>,
@@ -62,12 +62,24 @@ unsafe fn start_on<F: Future<Output = Result<Value, Error>> + Send + 'static>(
     })
 }
 
-fn nothing(_: ()) -> Value {
+pub(super) fn nothing(_: ()) -> Value {
     Value::default()
 }
 
-fn value(value: u64) -> Value {
+pub(super) fn value(value: u64) -> Value {
     Value { value, ..Value::default() }
+}
+
+pub(super) fn bytes(bytes: Bytes) -> Value {
+    Value { value: bytes.len() as u64, bytes: Some(bytes), ..Value::default() }
+}
+
+pub(super) fn stat(stat: Stat) -> Value {
+    Value { value: stat.size, version: Some(stat.version), ..Value::default() }
+}
+
+pub(super) fn page(page: ScanPage) -> Value {
+    Value { value: page.entries.len() as u64, page: Some(page), ..Value::default() }
 }
 
 /// Starts tyr_create.
@@ -129,6 +141,22 @@ pub unsafe extern "C" fn tyr_append_start(
     })
 }
 
+/// Starts tyr_append_at: `value` of the completion is the offset.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tyr_append_at_start(
+    keyspace: *mut tyr_keyspace,
+    key: tyr_slice,
+    expected: u64,
+    data: tyr_slice,
+    queue: *mut tyr_queue,
+    tag: u64,
+) -> *mut tyr_error {
+    start_on(keyspace, key, queue, tag, |keyspace, key| {
+        let data = data_of(data)?;
+        Ok(async move { keyspace.append_at(key, expected, data).await.map(value) })
+    })
+}
+
 /// Starts tyr_truncate.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tyr_truncate_start(
@@ -140,6 +168,21 @@ pub unsafe extern "C" fn tyr_truncate_start(
 ) -> *mut tyr_error {
     start_on(keyspace, key, queue, tag, |keyspace, key| {
         Ok(async move { keyspace.truncate(key, len).await.map(nothing) })
+    })
+}
+
+/// Starts tyr_clear.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tyr_clear_start(
+    keyspace: *mut tyr_keyspace,
+    key: tyr_slice,
+    offset: u64,
+    len: u64,
+    queue: *mut tyr_queue,
+    tag: u64,
+) -> *mut tyr_error {
+    start_on(keyspace, key, queue, tag, |keyspace, key| {
+        Ok(async move { keyspace.clear(key, offset, len).await.map(nothing) })
     })
 }
 
@@ -176,6 +219,25 @@ pub unsafe extern "C" fn tyr_apply_start(
     })
 }
 
+/// Starts tyr_compare_and_swap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tyr_compare_and_swap_start(
+    keyspace: *mut tyr_keyspace,
+    key: tyr_slice,
+    offset: u64,
+    expected: tyr_slice,
+    data: tyr_slice,
+    queue: *mut tyr_queue,
+    tag: u64,
+) -> *mut tyr_error {
+    start_on(keyspace, key, queue, tag, |keyspace, key| {
+        let expected = Bytes::copy_from_slice(expected.bytes("expected")?);
+        let data = data_of(data)?;
+        let swap = async move { keyspace.compare_and_swap(key, offset, expected, data).await };
+        Ok(async move { swap.await.map(nothing) })
+    })
+}
+
 /// Starts tyr_stat_blob: `value` of the completion is the size, `version` the version.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tyr_stat_start(
@@ -185,10 +247,7 @@ pub unsafe extern "C" fn tyr_stat_start(
     tag: u64,
 ) -> *mut tyr_error {
     start_on(keyspace, key, queue, tag, |keyspace, key| {
-        Ok(async move {
-            let stat = keyspace.stat(key).await?;
-            Ok(Value { value: stat.size, version: Some(stat.version), ..Value::default() })
-        })
+        Ok(async move { keyspace.stat(key).await.map(stat) })
     })
 }
 
@@ -222,32 +281,7 @@ pub unsafe extern "C" fn tyr_get_start(
     tag: u64,
 ) -> *mut tyr_error {
     start_on(keyspace, key, queue, tag, |keyspace, key| {
-        Ok(async move {
-            let bytes = keyspace.get(key).await?;
-            Ok(Value { value: bytes.len() as u64, bytes: Some(bytes), ..Value::default() })
-        })
-    })
-}
-
-/// Starts tyr_snapshot_read, as tyr_read_start does.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tyr_snapshot_read_start(
-    snapshot: *const tyr_snapshot,
-    keyspace: *mut tyr_keyspace,
-    key: tyr_slice,
-    offset: u64,
-    out: *mut c_void,
-    len: usize,
-    queue: *mut tyr_queue,
-    tag: u64,
-) -> *mut tyr_error {
-    start_on(keyspace, key, queue, tag, |keyspace, key| {
-        let snapshot = of::<Snapshot, _>(snapshot.cast_mut())?;
-        let room = Room::new(out, len)?;
-        Ok(async move {
-            let bytes = snapshot.read(&keyspace, key, offset, room.len()).await?;
-            Ok(value(room.fill(&bytes) as u64))
-        })
+        Ok(async move { keyspace.get(key).await.map(bytes) })
     })
 }
 
@@ -262,10 +296,7 @@ pub unsafe extern "C" fn tyr_scan_start(
     start(queue, tag, || {
         let keyspace = of::<Keyspace, _>(keyspace)?;
         let scan = tyr_scan::scan(scan)?;
-        Ok(async move {
-            let page = keyspace.scan_page(&scan).await?;
-            Ok(Value { value: page.entries.len() as u64, page: Some(page), ..Value::default() })
-        })
+        Ok(async move { keyspace.scan_page(&scan).await.map(page) })
     })
 }
 

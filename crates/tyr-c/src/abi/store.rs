@@ -3,15 +3,14 @@
 use std::ffi::c_char;
 use std::sync::Once;
 
-use tyr::{Error, Keyspace, ScanEntry, ScanPage};
+use tyr::Keyspace;
 
 use super::error::tyr_error;
-use super::listing::tyr_page;
+use super::listing::{names, tyr_page};
 use super::memory::{put, text, wanted};
 use super::options::{read, tyr_connect_options, tyr_keyspace_config, tyr_open_options};
 use super::{call, free, hand_out, of};
 use crate::border::BORDER;
-use crate::failure::Failure;
 use crate::handle::HANDLES;
 use crate::object::{Page, Store};
 
@@ -163,13 +162,8 @@ pub unsafe extern "C" fn tyr_keyspace_list(
     call(|| {
         wanted(page, "page")?;
         let all = of::<Store, _>(store)?.0.keyspaces()?;
-        let entry = |name: &str| {
-            let key = tyr::Key::new(name)?;
-            Ok(ScanEntry { key, stat: None, bytes: tyr::Bytes::new() })
-        };
-        let entries = all.iter().map(|info| entry(info.name.as_str()));
-        let entries = entries.collect::<Result<Vec<_>, Error>>().map_err(Failure::from)?;
-        put(page, hand_out(Page(ScanPage { entries, ..ScanPage::default() }))?);
+        let all = all.iter().map(|info| (info.name.as_str(), None));
+        put(page, hand_out(Page(names(all)?))?);
         Ok(())
     })
 }

@@ -16,7 +16,7 @@ use super::store::{tyr_keyspace, tyr_store};
 use super::{call, hand_out, of};
 use crate::failure::Failure;
 use crate::handle::HANDLES;
-use crate::object::{Page, Store, Transaction};
+use crate::object::{Page, Place, Store, Transaction, in_use, over};
 
 /// Operations on any blobs that take effect together or not at all. One thread at a time.
 pub struct tyr_txn {
@@ -29,23 +29,24 @@ pub(super) fn number_of(operation: OperationId) -> u64 {
 }
 
 /// Does something with a transaction.
-fn with<T>(
+pub(super) fn with<T>(
     txn: *mut tyr_txn,
     work: impl FnOnce(&mut blocking::Transaction) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let transaction = of::<Transaction, _>(txn)?;
-    let mut transaction = transaction.inner.try_lock().ok_or_else(|| {
-        Failure::invalid("another thread is using this tyr_txn: one at a time may")
-    })?;
-    let transaction = transaction.as_mut();
-    work(transaction.ok_or_else(|| Failure::invalid("this tyr_txn is over"))?)
+    let mut place = transaction.place.try_lock().ok_or_else(in_use)?;
+    match &mut *place {
+        Place::Here(transaction) => work(transaction),
+        Place::Away => Err(in_use()),
+        Place::Over => Err(over()),
+    }
 }
 
 /// What is answered for an operation that is gathered.
-type Gathered = Result<OperationId, Failure>;
+pub(super) type Gathered = Result<OperationId, Failure>;
 
 /// Gathers an operation on a blob.
-unsafe fn gather(
+pub(super) unsafe fn gather(
     txn: *mut tyr_txn,
     keyspace: *mut tyr_keyspace,
     operation: *mut u64,
@@ -59,16 +60,25 @@ unsafe fn gather(
     })
 }
 
-/// Takes a transaction out of its handle, which is none any more.
-pub(super) fn take(txn: *mut tyr_txn) -> Result<blocking::Transaction, Failure> {
+/// Takes a transaction out of its handle, which is none any more; `None` when a call that was
+/// started has it, which then drops it.
+fn end(txn: *mut tyr_txn) -> Result<Option<blocking::Transaction>, Failure> {
     if of::<Transaction, _>(txn)?.is_lent {
         return Err(Failure::invalid(
             "this tyr_txn is lent to the body of tyr_transact, which ends it: return from the body",
         ));
     }
-    let transaction = HANDLES.take::<Transaction>(txn.addr())?;
-    let inner = transaction.inner.lock().take();
-    inner.ok_or_else(|| Failure::invalid("this tyr_txn is over"))
+    Ok(HANDLES.take::<Transaction>(txn.addr())?.end())
+}
+
+/// Takes a transaction that is to be committed.
+pub(super) fn take(txn: *mut tyr_txn) -> Result<blocking::Transaction, Failure> {
+    end(txn)?.ok_or_else(|| {
+        Failure::invalid(
+            "a call that was started with this tyr_txn is under way: it is rolled back; take the \
+             completion before the commit",
+        )
+    })
 }
 
 /// Begins a transaction: tyr_commit or tyr_rollback ends it.
@@ -80,7 +90,7 @@ pub unsafe extern "C" fn tyr_begin(
     call(|| {
         wanted(txn, "txn")?;
         let begun = of::<Store, _>(store)?.0.begin();
-        put(txn, hand_out(Transaction { inner: Some(begun).into(), is_lent: false })?);
+        put(txn, hand_out(Transaction::new(begun, false))?);
         Ok(())
     })
 }
@@ -380,10 +390,11 @@ pub unsafe extern "C" fn tyr_commit(
     })
 }
 
-/// Takes everything back. NULL is nothing to take back.
+/// Takes everything back. NULL is nothing to take back. A call that was started with it ends as if
+/// nothing had happened.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tyr_rollback(txn: *mut tyr_txn) -> *mut tyr_error {
-    call(|| if txn.is_null() { Ok(()) } else { take(txn).map(drop) })
+    call(|| if txn.is_null() { Ok(()) } else { end(txn).map(drop) })
 }
 
 /// Runs `body` with a transaction and commits it; runs it again, up to 64 times, when it or the
@@ -416,16 +427,23 @@ fn run(
     body: impl FnOnce(*mut tyr_txn) -> *mut tyr_error,
 ) -> Result<(), Failure> {
     let begun = std::mem::replace(transaction, store.0.begin());
-    let lent = HANDLES.add(Transaction { inner: Some(begun).into(), is_lent: true })?;
+    let lent = HANDLES.add(Transaction::new(begun, true))?;
     let error = body(std::ptr::without_provenance_mut(lent));
-    let back = HANDLES.take::<Transaction>(lent)?.inner.lock().take();
-    *transaction = back.expect("nobody takes a transaction that is lent");
+    let back = HANDLES.take::<Transaction>(lent)?.end();
+    let is_back = back.map(|back| *transaction = back).is_some();
     if error.is_null() {
-        return Ok(());
+        return if is_back { Ok(()) } else { Err(left_under_way()) };
     }
     let failure = HANDLES.take::<Failure>(error.addr())?;
     let copy = Failure::from(failure.to_error());
     Err(Arc::into_inner(failure).unwrap_or(copy))
+}
+
+fn left_under_way() -> Failure {
+    Failure::invalid(
+        "the body of a tyr_transact returned with a call under way that it started with its \
+         tyr_txn: take the completion first",
+    )
 }
 
 /// Asks what became of a commit that ended as `TYR_TIMED_OUT`: what it answers, or why it did not

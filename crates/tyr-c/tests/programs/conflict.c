@@ -48,6 +48,14 @@ static tyr_error *fail(tyr_txn *txn, void *context) {
   return tyr_txn_read(txn, mover->data, tyr_text("nowhere"), 0, NULL, 0, &(size_t){0});
 }
 
+/* Fails for a reason of the program's own: with a conflict twice, and then for good. */
+static tyr_error *own(tyr_txn *txn, void *context) {
+  struct mover *mover = context;
+  GOOD(tyr_txn_put(txn, mover->data, tyr_text("left"), tyr_text("broken"), NULL));
+  if (++mover->runs < 3) return tyr_error_new(TYR_CONFLICT, "again, please");
+  return tyr_error_new(TYR_QUOTA_EXCEEDED, "that is enough");
+}
+
 int main(int argc, char **argv) {
   CHECK(argc == 3);
   tyr_store *store = open_place(argv[1]);
@@ -79,6 +87,13 @@ int main(int argc, char **argv) {
   FAILS(tyr_transact(store, fail, &movers[0]), TYR_NOT_FOUND, "nowhere");
   GOOD(tyr_read(data, tyr_text("left"), 0, &left, 8, &got));
   CHECK(left == 0);
+  movers[0].runs = 0;
+  FAILS(tyr_transact(store, own, &movers[0]), TYR_QUOTA_EXCEEDED, "that is enough");
+  CHECK(movers[0].runs == 3);
+  GOOD(tyr_read(data, tyr_text("left"), 0, &left, 8, &got));
+  CHECK(left == 0);
+  FAILS(tyr_error_new(TYR_BUG, "x"), TYR_INVALID_ARGUMENT, "1 to 10 or 100");
+  FAILS(tyr_error_new(TYR_CONFLICT, NULL), TYR_INVALID_ARGUMENT, "text is NULL");
   FAILS(tyr_transact(store, NULL, NULL), TYR_INVALID_ARGUMENT, "body");
 
   GOOD(tyr_keyspace_free(data));

@@ -122,6 +122,113 @@ static void batches(tyr_store *store, tyr_keyspace *data) {
   FAILS(tyr_get_start(data, tyr_text("n"), queue, 1), TYR_INVALID_ARGUMENT, "freed");
 }
 
+static tyr_done next(tyr_queue *queue, uint64_t tag) {
+  tyr_done done[1];
+  size_t taken = 0;
+  GOOD(tyr_queue_take(queue, done, 1, -1, &taken));
+  CHECK(taken == 1 && done[0].tag == tag);
+  return done[0];
+}
+
+static tyr_error *leaves_a_call(tyr_txn *txn, void *context) {
+  struct {
+    tyr_keyspace *data;
+    tyr_queue *queue;
+  } *with = context;
+  GOOD(tyr_txn_put(txn, with->data, tyr_text("log"), tyr_text("broken"), NULL));
+  return tyr_txn_get_start(txn, with->data, tyr_text("greeting"), with->queue, 99);
+}
+
+/* Calls that are started with a transaction, and at a snapshot's moment. */
+static void reads(tyr_store *store, tyr_keyspace *data, tyr_keyspace *groups) {
+  tyr_queue *queue = NULL;
+  tyr_snapshot *snapshot = NULL;
+  tyr_txn *txn = NULL;
+  tyr_done done;
+  tyr_stat stat;
+  char out[16];
+  size_t taken;
+  tyr_scan scan = TYR_SCAN_INIT;
+  scan.prefix = tyr_text("dir/");
+
+  GOOD(tyr_queue_new(&queue));
+  GOOD(tyr_put(data, tyr_text("greeting"), tyr_text("hello")));
+  GOOD(tyr_put(groups, tyr_text("dir/a"), tyr_text("1")));
+  GOOD(tyr_append_at_start(data, tyr_text("greeting"), 5, tyr_text("!"), queue, 1));
+  GOOD(next(queue, 1).error);
+  GOOD(tyr_compare_and_swap_start(data, tyr_text("greeting"), 0, tyr_text("h"), tyr_text("H"), queue, 2));
+  GOOD(next(queue, 2).error);
+  GOOD(tyr_clear_start(data, tyr_text("greeting"), 1, 1, queue, 3));
+  GOOD(next(queue, 3).error);
+
+  GOOD(tyr_snapshot_take_start(store, queue, 4));
+  done = next(queue, 4);
+  GOOD(done.error);
+  snapshot = done.snapshot;
+  GOOD(tyr_put(data, tyr_text("greeting"), tyr_text("later")));
+  GOOD(tyr_snapshot_get_start(snapshot, data, tyr_text("greeting"), queue, 5));
+  done = next(queue, 5);
+  CHECK(tyr_bytes_slice(done.bytes).len == 6);
+  CHECK(memcmp(tyr_bytes_slice(done.bytes).data, "H\0llo!", 6) == 0);
+  GOOD(tyr_bytes_free(done.bytes));
+  GOOD(tyr_snapshot_stat_start(snapshot, data, tyr_text("greeting"), queue, 6));
+  CHECK(next(queue, 6).value == 6);
+  GOOD(tyr_snapshot_scan_start(snapshot, groups, &scan, queue, 7));
+  done = next(queue, 7);
+  CHECK(tyr_page_len(done.page) == 1);
+  GOOD(tyr_page_free(done.page));
+  GOOD(tyr_snapshot_free(snapshot));
+
+  GOOD(tyr_begin(store, &txn));
+  GOOD(tyr_txn_put(txn, groups, tyr_text("dir/b"), tyr_text("mine"), NULL));
+  GOOD(tyr_txn_read_start(txn, groups, tyr_text("dir/b"), 1, out, sizeof out, queue, 8));
+  done = next(queue, 8);
+  CHECK(done.error == NULL && done.value == 3 && memcmp(out, "ine", 3) == 0);
+  GOOD(tyr_txn_get_start(txn, groups, tyr_text("dir/a"), queue, 9));
+  done = next(queue, 9);
+  CHECK(is_text(tyr_bytes_slice(done.bytes), "1"));
+  GOOD(tyr_bytes_free(done.bytes));
+  GOOD(tyr_txn_stat_start(txn, groups, tyr_text("dir/b"), queue, 10));
+  CHECK(next(queue, 10).value == 4);
+  GOOD(tyr_txn_scan_start(txn, groups, &scan, queue, 11));
+  done = next(queue, 11);
+  CHECK(tyr_page_len(done.page) == 2);
+  GOOD(tyr_page_free(done.page));
+  GOOD(tyr_txn_stat_start(txn, groups, tyr_text("none"), queue, 12));
+  FAILS(next(queue, 12).error, TYR_NOT_FOUND, "none");
+  GOOD(tyr_commit(txn, NULL));
+  GOOD(tyr_stat_blob(groups, tyr_text("dir/b"), &stat));
+  FAILS(tyr_txn_stat_start(txn, groups, tyr_text("dir/b"), queue, 13), TYR_INVALID_ARGUMENT, "committed");
+
+  /* Rolled back while a call of it may be under way, and ended by a body that leaves one. */
+  GOOD(tyr_begin(store, &txn));
+  GOOD(tyr_txn_get_start(txn, data, tyr_text("greeting"), queue, 14));
+  GOOD(tyr_rollback(txn));
+  done = next(queue, 14);
+  GOOD(done.error);
+  GOOD(tyr_bytes_free(done.bytes));
+  struct {
+    tyr_keyspace *data;
+    tyr_queue *queue;
+  } with = {data, queue};
+  tyr_error *error = tyr_transact(store, leaves_a_call, &with);
+  /* The call may be over when the body returns: then the body is good. */
+  CHECK(error == NULL || tyr_error_kind(error) == TYR_INVALID_ARGUMENT);
+  tyr_error_free(error);
+  done = next(queue, 99);
+  GOOD(tyr_bytes_free(done.bytes));
+  tyr_error_free(done.error);
+
+  /* A completion of the program's own. */
+  GOOD(tyr_queue_post(queue, 15, 7));
+  done = next(queue, 15);
+  CHECK(done.error == NULL && done.value == 7);
+  GOOD(tyr_queue_take(queue, &done, 1, 0, &taken));
+  CHECK(taken == 0);
+  GOOD(tyr_queue_free(queue));
+  FAILS(tyr_queue_post(queue, 1, 1), TYR_INVALID_ARGUMENT, "freed");
+}
+
 struct shared {
   tyr_keyspace *data;
   tyr_queue *queue;
@@ -176,6 +283,13 @@ int main(int argc, char **argv) {
   GOOD(tyr_keyspace_create(store, argv[2], &config, &data));
   batches(store, data);
   threads(data);
+  char name[128];
+  tyr_keyspace *groups = NULL;
+  snprintf(name, sizeof name, "%s-groups", argv[2]);
+  config.placed_by = "up-to:/";
+  GOOD(tyr_keyspace_create(store, name, &config, &groups));
+  reads(store, data, groups);
+  GOOD(tyr_keyspace_free(groups));
   GOOD(tyr_keyspace_free(data));
   GOOD(tyr_close(store));
   CHECK(tyr_handles() == 0);
