@@ -84,13 +84,17 @@ java *JDKS:
 install-java FOLDER:
     cargo xtask install-java {{ FOLDER }}
 
-# libtyr, its header and its file for pkg-config into a folder.
+# libtyr, its headers and its files for pkg-config and CMake into a folder.
 install-c PREFIX:
     cargo xtask install-c {{ PREFIX }}
 
-# The programs in C under valgrind.
+# The programs in C and C++ under valgrind; minutes.
 c-valgrind:
     cargo xtask c-valgrind
+
+# The programs in C and C++ under the sanitizer for threads, with clang, and from a prefix; minutes.
+c-thorough:
+    cargo xtask c-thorough
 
 # The figures of docs/performance.md; `just bench --quick` for a look.
 bench *ARGS:

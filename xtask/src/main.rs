@@ -20,9 +20,13 @@ Chores of this repository.
   cargo xtask test    everything that continuous integration checks; never writes to the tree
   cargo xtask header  writes crates/tyr-c/include/tyr.h anew from the sources
   cargo xtask install-c DIR
-                      builds libtyr and installs it, its header and tyr.pc into DIR
+                      builds libtyr and installs it, its headers, and its files for
+                      pkg-config and CMake into DIR
   cargo xtask c-valgrind
-                      the programs in C under valgrind, which must be installed
+                      the programs in C and C++ under valgrind, which must be installed
+  cargo xtask c-thorough
+                      the same under the sanitizer for threads, with clang if it is installed, and
+                      the guides' programs from a prefix, by pkg-config and CMake
   cargo xtask python  builds the wheel for Python, installs it into an empty environment, and runs
                       its tests there, those with fsspec and Zarr among them
   cargo xtask java [JDK...]
@@ -47,6 +51,7 @@ fn main() -> ExitCode {
         ["install-c", prefix] => c::install(&root(), Path::new(prefix)),
         ["fs-suites", words @ ..] => fs_suites::run(&root(), words),
         ["c-valgrind"] => c::run_under_valgrind(&root()),
+        ["c-thorough"] => c::run_thoroughly(&root()),
         ["python"] => python::run(&root()),
         ["java", jdks @ ..] => java::run(&root(), jdks),
         ["install-java", folder] => java::install(&root(), Path::new(folder)),

@@ -144,7 +144,9 @@ fn wrong_input_of_every_kind_is_an_error_with_words() {
 #[test]
 fn the_lines_of_the_guides_run() {
     let workshop = Workshop::new();
-    workshop.run("readme.c", &[workshop.folder("readme.c")]);
+    for source in ["readme.c", "readme.cpp"] {
+        workshop.run(source, &[workshop.folder(source)]);
+    }
 }
 
 #[test]
@@ -163,6 +165,16 @@ fn a_cluster_with_tls_takes_who_has_the_certificates_and_the_key() {
     let cluster = form_secure(folder.path());
     let words = [cluster.address().to_owned(), folder.path().display().to_string()];
     workshop.run_with("secure.c", &words);
+}
+
+#[test]
+fn calls_from_cpp_answer_or_throw() {
+    run_everywhere("calls.cpp");
+}
+
+#[test]
+fn coroutines_go_on_with_their_answers_and_may_be_destroyed_anywhere() {
+    run_everywhere("loop.cpp");
 }
 
 #[test]
