@@ -36,7 +36,8 @@ pub fn run_under_valgrind(root: &Path) -> bool {
         return false;
     }
     let words = ["test", "--locked", "-p", "tyr-c", "--test", "programs", "--", "--test-threads=1"];
-    cargo(root, &words, "TYR_C_UNDER", VALGRIND)
+    let known = root.join("crates/tyr-c/tests/programs/valgrind.supp");
+    cargo(root, &words, "TYR_C_UNDER", format!("{VALGRIND} --suppressions={}", known.display()))
 }
 
 /// Runs the programs of the tests as nobody has the patience to in each test run: under the

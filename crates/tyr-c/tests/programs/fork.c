@@ -35,7 +35,8 @@ int main(int argc, char **argv) {
     CHECK(!tyr_error_is_open(error) && !tyr_error_is_retryable(error));
     CHECK(tyr_error_operation(error) == TYR_NO_OPERATION && !tyr_error_free(error));
     CHECK(tyr_handles() == 0);
-    _exit(0);
+    execl("/bin/true", "true", (char *)NULL);
+    _exit(2);
   }
   int status = 0;
   CHECK(waitpid(child, &status, 0) == child);
