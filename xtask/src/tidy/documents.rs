@@ -6,10 +6,17 @@ use super::finding::Finding;
 use super::tree::{Tree, line_of};
 
 /// A newcomer's first page ends before patience does.
-const README_LINES_MAX: usize = 100;
+const README_LINES_MAX: usize = 140;
 
 /// The program that README.md shows.
 const EXAMPLE: &str = "crates/tyr/examples/readme.rs";
+
+/// Where the programs that README.md shows in other languages are, whole or in part, and run.
+const OTHER_EXAMPLES: [(&str, &str); 3] = [
+    ("python", "crates/tyr-python/README.md"),
+    ("java", "crates/tyr-java/README.md"),
+    ("c", "crates/tyr-c/tests/programs/readme.c"),
+];
 
 /// The decision that lists every dependency.
 const DEPENDENCIES: &str = "docs/decisions/0001-dependencies.md";
@@ -19,6 +26,8 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(text) = tree.text("README.md") {
         findings.extend(check_readme(text, tree.text(EXAMPLE)));
+        let files = OTHER_EXAMPLES.map(|(language, path)| (language, path, tree.text(path)));
+        findings.extend(files.into_iter().filter_map(|it| check_other_example(text, it)));
     }
     if let (Some(manifest), Some(table)) = (tree.text("Cargo.toml"), tree.text(DEPENDENCIES)) {
         findings.extend(check_dependencies(manifest, table));
@@ -52,6 +61,21 @@ fn check_readme(text: &str, example: Option<&str>) -> Vec<Finding> {
         findings.push(Finding::new("README.md", line, "its Rust is not the example's", remedy));
     }
     findings
+}
+
+/// What README.md shows in another language has to stand in the file that is run.
+fn check_other_example(
+    readme: &str,
+    (language, path, file): (&str, &str, Option<&str>),
+) -> Option<Finding> {
+    let shown = fenced(readme, language);
+    let is_run = |(_, shown): &(usize, String)| file.is_some_and(|file| file.contains(shown));
+    if shown.as_ref().is_some_and(is_run) {
+        return None;
+    }
+    let line = shown.map_or(1, |(line, _)| line);
+    let what = format!("its {language} is none that {path} has");
+    Some(Finding::new("README.md", line, what, format!("copy it from {path}, which is run")))
 }
 
 /// The first fenced block in this language: the line it begins on, and its text.
@@ -181,9 +205,20 @@ mod tests {
     }
 
     #[test]
+    fn what_the_readme_shows_in_another_language_is_part_of_what_is_run() {
+        let readme = "# Týr\n\n```c\n  begin();\n  commit();\n```\n";
+        let file = "int main(void) {\n  begin();\n  commit();\n}\n";
+        let check = |readme, file| check_other_example(readme, ("c", "readme.c", file));
+        assert_eq!(check(readme, Some(file)), None);
+        assert_eq!(check(readme, Some("int main(void) {\n  begin();\n}\n")).unwrap().line, 3);
+        assert_eq!(check(readme, None).unwrap().line, 3);
+        assert_eq!(check("# Týr\n", Some(file)).unwrap().line, 1);
+    }
+
+    #[test]
     fn a_long_readme_is_found() {
         let text = readme(PROGRAM) + &"line\n".repeat(README_LINES_MAX);
-        assert!(check_readme(&text, Some(PROGRAM))[0].what.contains("the bound is 100"));
+        assert!(check_readme(&text, Some(PROGRAM))[0].what.contains("the bound is 140"));
     }
 
     #[test]

@@ -7,6 +7,9 @@ use std::path::Path;
 /// Folders that hold nothing of ours.
 const FOREIGN: [&str; 2] = ["target", ".git"];
 
+/// What the names of files end with that are read.
+const TEXT_ENDINGS: [&str; 4] = ["rs", "md", "toml", "c"];
+
 /// Names without an extension that are text all the same.
 const TEXT_NAMES: [&str; 2] = ["justfile", "run"];
 
@@ -37,8 +40,7 @@ impl Tree {
                 continue;
             }
             let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
-            let is_text =
-                ["rs", "md", "toml"].contains(&extension) || TEXT_NAMES.contains(&name.as_str());
+            let is_text = TEXT_ENDINGS.contains(&extension) || TEXT_NAMES.contains(&name.as_str());
             let content =
                 if is_text { std::fs::read_to_string(entry.path())? } else { String::new() };
             self.files.insert(path, content);

@@ -5,8 +5,8 @@
 use super::finding::Finding;
 use super::tree::Tree;
 
-/// Where it may stand: where memory comes from C.
-const PLACES: [&str; 1] = ["crates/tyr-c/src/abi/"];
+/// Where it may stand: where memory comes from C, and from Java.
+const PLACES: [&str; 2] = ["crates/tyr-c/src/abi/", "crates/tyr-java/src/border/"];
 
 /// The word, and the lint against it. In halves, for this file is checked too.
 const WORD: &str = concat!("un", "safe");
