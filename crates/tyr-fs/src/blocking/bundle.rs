@@ -28,6 +28,9 @@ const BASE_LEN_MAX: usize = 128 << 10;
 /// How many of them are kept of what is only read.
 const BASES_KEPT_MAX: usize = 1_000;
 
+/// Entries of a directory, and the key from which on a listing of it goes on, if there may be more.
+pub type NamesPage = (Vec<(Blob, Found)>, Option<Vec<u8>>);
+
 /// Operations that are committed together.
 #[derive(Debug)]
 pub struct Bundle {
@@ -284,7 +287,7 @@ impl Bundle {
         directory: u64,
         from: &[u8],
         limit: usize,
-    ) -> Result<(Vec<(Blob, Found)>, Option<Vec<u8>>)> {
+    ) -> Result<NamesPage> {
         let prefix = key::entries(directory);
         let scan = Scan::new().prefix(prefix).from(from).first_bytes(RECORD_LEN as u64);
         let page = self.moment.scan_page(&shared.meta, &scan.limit(limit))?;

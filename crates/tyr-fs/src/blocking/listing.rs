@@ -5,6 +5,7 @@
 
 use tyr::Scan;
 
+use super::bundle::NamesPage;
 use super::store::FileSystem;
 use crate::error::{Error, Result};
 use crate::layout::forward::Place;
@@ -88,12 +89,7 @@ impl FileSystem {
 
 impl FileSystem {
     /// Entries of a directory from this key on, and from where on to go on.
-    fn scan_names(
-        &self,
-        directory: u64,
-        from: &[u8],
-        limit: usize,
-    ) -> Result<(Vec<(Blob, Found)>, Option<Vec<u8>>)> {
+    fn scan_names(&self, directory: u64, from: &[u8], limit: usize) -> Result<NamesPage> {
         if self.bundle.is_some() {
             return self.bundle()?.page(&self.shared, directory, from, limit);
         }
