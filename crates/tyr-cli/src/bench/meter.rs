@@ -148,6 +148,26 @@ pub fn bytes_written() -> Option<u64> {
     field(&fs::read_to_string("/proc/self/io").ok()?, "write_bytes")
 }
 
+/// Bytes that a process has had read from the disk so far.
+pub fn bytes_read_of(process: u32) -> Option<u64> {
+    field(&fs::read_to_string(format!("/proc/{process}/io")).ok()?, "read_bytes")
+}
+
+/// Has the system's cache forget all files below a folder. What was not written back is, first.
+pub fn forget_cached(dir: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            forget_cached(&entry.path())?;
+        } else if entry.file_type()?.is_file() {
+            let file = fs::File::open(entry.path())?;
+            file.sync_all()?;
+            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
+        }
+    }
+    Ok(())
+}
+
 /// Bytes that the device below a folder was sent so far, by whomever. What Linux counts of a
 /// process are whole pieces of its cache, which may be longer than what was changed in them.
 pub fn device_bytes_written(dir: &Path) -> Option<u64> {

@@ -81,8 +81,17 @@ impl Opened {
 
     /// A line of the status of the node, or of this process where there is no node, in MiB.
     pub fn node_memory_mib(&self, name: &str) -> f64 {
+        meter::memory_mib_of(self.who_stores(), name)
+    }
+
+    /// Bytes that the node, or this process where there is no node, has had read from the disk.
+    pub fn bytes_read(&self) -> Option<u64> {
+        meter::bytes_read_of(self.who_stores())
+    }
+
+    fn who_stores(&self) -> u32 {
         let id = self.node.as_ref().and_then(|node| node.ids().first().copied());
-        meter::memory_mib_of(id.unwrap_or_else(std::process::id), name)
+        id.unwrap_or_else(std::process::id)
     }
 
     /// Kills the node, as a loss of power would.

@@ -2,7 +2,7 @@
 //! takes meanwhile, and what reading costs afterwards, beside what it cost before.
 //!
 //! ```text
-//! fill ─► open: read through ─► overwrite ─► open: read at random, read through
+//! fill ─► open: read through ─► overwrite ─► open: read cold, at random, through
 //!    close                           close
 //! ```
 //!
@@ -35,6 +35,8 @@ const WRITERS: u64 = 32;
 const READ_LEN: u64 = 4096;
 /// Reads at random, unless the blob is smaller than that.
 const READS_MAX: u64 = 100_000;
+/// Reads at random of what the system's cache has forgotten.
+const COLD_READS_MAX: u64 = 5_000;
 /// How often it is looked how much of the disk the store takes.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Bytes of what tells its place and its write.
@@ -85,6 +87,7 @@ pub fn run(place: &Place, overwrites: &Overwrites) -> Outcome<Figures> {
     overwrite(blob, place, overwrites, &mut figures)?;
 
     let blob = Blob::open(place)?;
+    blob.read_cold(place.dir(), overwrites, &mut figures)?;
     blob.read_at_random(overwrites, &mut figures)?;
     let through = blob.read_through(overwrites)?;
     figures.set("node_peak_mib", blob.opened.node_memory_mib("VmHWM"));
@@ -245,6 +248,25 @@ impl Blob {
         }
         let mib = overwrites.bytes as f64 / (1 << 20) as f64;
         Ok(mib / spent.as_secs_f64())
+    }
+
+    /// Reads and verifies at random places what the system's cache has nothing of: how much is read
+    /// from the disk for it.
+    fn read_cold(&self, dir: &Path, overwrites: &Overwrites, figures: &mut Figures) -> Result<()> {
+        meter::forget_cached(dir)
+            .map_err(|error| Error::io(format!("cannot look at {}", dir.display()), error))?;
+        let places = overwrites.bytes / READ_LEN;
+        let count = places.min(COLD_READS_MAX);
+        let mut random = Random::new(WRITERS + 1);
+        let before = self.opened.bytes_read();
+        for _ in 0..count {
+            self.read(random.below(places) * READ_LEN, READ_LEN, overwrites.len)?;
+        }
+        if let (Some(before), Some(after)) = (before, self.opened.bytes_read()) {
+            let kib = after.saturating_sub(before) as f64 / 1024.0;
+            figures.set("cold_kib_per_read", kib / count as f64);
+        }
+        Ok(())
     }
 
     /// Reads and verifies at random places.
