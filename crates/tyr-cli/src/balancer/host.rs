@@ -22,6 +22,7 @@ use tyr_mantle::{Balancer, Mode, Move, NodeMetrics, Policy, SeatMetrics, Tick};
 use tyr_object::{
     Assignment, HostedStore, Hosting, NodeSeats, Proviso, SeatDirectory, SeatMode, SeatName,
 };
+use tyr_runtime::repeats::RepeatLimit;
 
 use super::LOG_MARK;
 use super::installed::{self, RECORD, Record};
@@ -41,6 +42,15 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// What a failure is said of again after.
 const SAID_AGAIN: Duration = Duration::from_secs(600);
 
+/// So many lines of a policy a minute go to the cluster log, and the same one once in
+/// [`SAID_AGAIN`]: a node has twenty a minute for all that it has to say there, damage on its disk
+/// and failures of the policy among it.
+const POLICY_LINES_MAX: u64 = 5;
+const POLICY_LINES: Duration = Duration::from_secs(60);
+
+/// Lines of a policy that are told apart.
+const POLICY_TEXTS_MAX: usize = 64;
+
 /// Takes a line for the cluster log.
 pub type Say = Box<dyn Fn(String) + Send>;
 
@@ -56,7 +66,9 @@ impl BalancerHost {
         let is_over = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&is_over);
         let begun = Instant::now();
-        let mut work = Work { node, say, is_over: told, begun, failed: None };
+        let texts = RepeatLimit::new(1, SAID_AGAIN, POLICY_TEXTS_MAX);
+        let lines = RepeatLimit::new(POLICY_LINES_MAX, POLICY_LINES, 1);
+        let mut work = Work { node, say, is_over: told, begun, failed: None, texts, lines };
         let thread = std::thread::Builder::new().name("tyr-balancer".to_owned());
         let store = hosting.store();
         let thread = thread.spawn(move || work.run(&store));
@@ -80,6 +92,9 @@ struct Work {
     begun: Instant,
     /// What was last said to fail, and when.
     failed: Option<(String, Instant)>,
+    /// What the policy said, and how often it said anything.
+    texts: RepeatLimit<String>,
+    lines: RepeatLimit<()>,
 }
 
 /// The node leads.
@@ -190,7 +205,7 @@ impl Work {
         let now_us = u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         let Tick { moves, lines, failure } = balancer.tick(now_us, &nodes);
         for line in lines {
-            self.say(format!("{}: {}", line.level, line.text));
+            self.pass_on(format!("{}: {}", line.level, line.text), Instant::now());
         }
         if let Some((node, text)) = failure {
             self.fail(format!(
@@ -226,6 +241,18 @@ impl Work {
 
     fn say(&self, text: String) {
         (self.say)(format!("{LOG_MARK}{text}"));
+    }
+
+    /// Says a line of the policy, if it does not say too much.
+    fn pass_on(&mut self, text: String, now: Instant) {
+        if self.texts.admit(text.clone(), now).is_none() {
+            return;
+        }
+        match self.lines.admit((), now) {
+            None => {}
+            Some(0) => self.say(text),
+            Some(more) => self.say(format!("{text} (and {more} lines before, left out)")),
+        }
     }
 
     /// Says a failure, if it is another, or was said long ago.
