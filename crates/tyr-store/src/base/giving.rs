@@ -39,8 +39,7 @@ impl Base {
     /// Gives back what must not wait, though a fold waits for that, and writers: there is little
     /// room on the disk.
     pub(super) fn give_back_in_need(&self) -> Result<()> {
-        while self.is_short_of_room() && self.give_back()? {}
-        Ok(())
+        self.give_all_back(|| !self.is_short_of_room())
     }
 
     fn give_extents_back(&self) -> Result<bool> {

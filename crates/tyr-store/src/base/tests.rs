@@ -196,7 +196,7 @@ impl Fixture {
     fn checkpoint(&self, sequence: u64, clock: u64) {
         let checkpoint = Checkpoint { sequence, timestamp: at(clock) };
         self.base.checkpoint(checkpoint, &BTreeSet::new()).unwrap();
-        while self.base.give_back().unwrap() {}
+        self.base.give_all_back(|| false).unwrap();
     }
 }
 

@@ -18,7 +18,7 @@ fn written() -> (Arc<Store>, Bytes) {
 }
 
 fn give_back(store: &Store) {
-    while store.base().give_back().unwrap() {}
+    store.base().give_all_back(|| false).unwrap();
 }
 
 /// A copy of what was current at a kept moment, and is not any more. Seed 4 of real-pieces.
