@@ -268,9 +268,7 @@ impl Keyspace {
         method: &str,
         input: Bytes,
     ) -> Result<Option<MethodAnswer>> {
-        let blob = self.inner.blob(key)?;
-        let (class, method) = (class.to_owned(), method.to_owned());
-        self.inner.space.call_method(MethodCall { blob, class, method, input }).await
+        self.inner.space.call_method(self.request(key, class, method, input)?).await
     }
 
     /// Asks a seat (a service with a state in memory, at one node at a time) by the class that its
@@ -287,9 +285,7 @@ impl Keyspace {
         method: &str,
         input: Bytes,
     ) -> Result<Option<MethodAnswer>> {
-        let blob = self.inner.blob(key)?;
-        let (class, method) = (class.to_owned(), method.to_owned());
-        self.inner.space.ask_seat(MethodCall { blob, class, method, input }).await
+        self.inner.space.ask_seat(self.request(key, class, method, input)?).await
     }
 
     /// Asks a seat at one node, whether or not that has it: what it answers, or where it says that
@@ -305,10 +301,20 @@ impl Keyspace {
         method: &str,
         input: Bytes,
     ) -> Result<Option<SeatAnswer>> {
+        self.inner.space.ask_seat_at(node, self.request(key, class, method, input)?).await
+    }
+
+    /// What a node is asked for.
+    fn request(
+        &self,
+        key: impl ToKey,
+        class: &str,
+        method: &str,
+        input: Bytes,
+    ) -> Result<MethodCall> {
         let blob = self.inner.blob(key)?;
         let (class, method) = (class.to_owned(), method.to_owned());
-        let request = MethodCall { blob, class, method, input };
-        self.inner.space.ask_seat_at(node, request).await
+        Ok(MethodCall { blob, class, method, input })
     }
 
     /// Which bytes of a range of a blob are written, in order, as of now: the rest are holes, which
