@@ -125,6 +125,23 @@ pub unsafe extern "C" fn tyr_reader_free(reader: *mut tyr_reader) -> *mut tyr_er
     free::<Reader, _>(reader)
 }
 
+/// Writes to a keyspace what a source gives, and tells the number that came of it, where `told` is
+/// not NULL: then it must be room for one.
+unsafe fn take_in(
+    keyspace: *mut tyr_keyspace,
+    source: Option<SourceFunction>,
+    context: *mut c_void,
+    told: *mut u64,
+    write: impl FnOnce(&tyr::blocking::Keyspace, Source) -> Result<u64, Failure>,
+) -> *mut tyr_error {
+    call(|| {
+        let keyspace = of::<Keyspace, _>(keyspace)?;
+        let source = Source::new(source, context)?;
+        put(told, write(keyspace.as_blocking(), source)?);
+        Ok(())
+    })
+}
+
 /// Makes a blob's content what `source` gives until it answers 0, in one transaction: nobody sees a
 /// part of it. `source` puts up to `len` bytes into `out` and answers how many; where it answers a
 /// negative number, nothing changes, and the call fails. `context` is passed on. `size`, which may
@@ -137,11 +154,8 @@ pub unsafe extern "C" fn tyr_put_stream(
     context: *mut c_void,
     size: *mut u64,
 ) -> *mut tyr_error {
-    call(|| {
-        let keyspace = of::<Keyspace, _>(keyspace)?;
-        let source = Source::new(source, context)?;
-        put(size, keyspace.as_blocking().put_reader(key_of(key)?, source)?);
-        Ok(())
+    take_in(keyspace, source, context, size, |keyspace, source| {
+        Ok(keyspace.put_reader(key_of(key)?, source)?)
     })
 }
 
@@ -155,11 +169,8 @@ pub unsafe extern "C" fn tyr_write_stream(
     context: *mut c_void,
     size: *mut u64,
 ) -> *mut tyr_error {
-    call(|| {
-        let keyspace = of::<Keyspace, _>(keyspace)?;
-        let source = Source::new(source, context)?;
-        put(size, keyspace.as_blocking().write_reader(key_of(key)?, offset, source)?);
-        Ok(())
+    take_in(keyspace, source, context, size, |keyspace, source| {
+        Ok(keyspace.write_reader(key_of(key)?, offset, source)?)
     })
 }
 
@@ -173,10 +184,7 @@ pub unsafe extern "C" fn tyr_append_stream(
     context: *mut c_void,
     offset: *mut u64,
 ) -> *mut tyr_error {
-    call(|| {
-        let keyspace = of::<Keyspace, _>(keyspace)?;
-        let source = Source::new(source, context)?;
-        put(offset, keyspace.as_blocking().append_reader(key_of(key)?, source)?);
-        Ok(())
+    take_in(keyspace, source, context, offset, |keyspace, source| {
+        Ok(keyspace.append_reader(key_of(key)?, source)?)
     })
 }
