@@ -48,9 +48,6 @@ const SAID_AGAIN: Duration = Duration::from_secs(600);
 const POLICY_LINES_MAX: u64 = 5;
 const POLICY_LINES: Duration = Duration::from_secs(60);
 
-/// Lines of a policy that are told apart.
-const POLICY_TEXTS_MAX: usize = 64;
-
 /// Takes a line for the cluster log.
 pub type Say = Box<dyn Fn(String) + Send>;
 
@@ -65,10 +62,7 @@ impl BalancerHost {
     pub fn begin(node: u16, hosting: &Hosting, say: Say) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&is_over);
-        let begun = Instant::now();
-        let texts = RepeatLimit::new(1, SAID_AGAIN, POLICY_TEXTS_MAX);
-        let lines = RepeatLimit::new(POLICY_LINES_MAX, POLICY_LINES, 1);
-        let mut work = Work { node, say, is_over: told, begun, failed: None, texts, lines };
+        let mut work = Work::new(node, say, told, Instant::now());
         let thread = std::thread::Builder::new().name("tyr-balancer".to_owned());
         let store = hosting.store();
         let thread = thread.spawn(move || work.run(&store));
@@ -92,8 +86,9 @@ struct Work {
     begun: Instant,
     /// What was last said to fail, and when.
     failed: Option<(String, Instant)>,
-    /// What the policy said, and how often it said anything.
-    texts: RepeatLimit<String>,
+    /// Lines of the policy that were passed on lately, and when.
+    passed: Vec<(String, Instant)>,
+    /// How many may be.
     lines: RepeatLimit<()>,
 }
 
@@ -107,6 +102,11 @@ struct Leading {
 }
 
 impl Work {
+    fn new(node: u16, say: Say, is_over: Arc<AtomicBool>, begun: Instant) -> Self {
+        let lines = RepeatLimit::new(POLICY_LINES_MAX, POLICY_LINES, 1);
+        Self { node, say, is_over, begun, failed: None, passed: Vec::new(), lines }
+    }
+
     fn run(&mut self, store: &HostedStore) {
         while let Some(store) = store.get().filter(|_| !self.is_over()) {
             let followed = store.and_then(|store| self.follow(&store));
@@ -243,16 +243,18 @@ impl Work {
         (self.say)(format!("{LOG_MARK}{text}"));
     }
 
-    /// Says a line of the policy, if it does not say too much.
+    /// Says a line of the policy, if it is another, and the policy does not say too much.
     fn pass_on(&mut self, text: String, now: Instant) {
-        if self.texts.admit(text.clone(), now).is_none() {
+        self.passed.retain(|(_, at)| now.duration_since(*at) < SAID_AGAIN);
+        if self.passed.iter().any(|(passed, _)| *passed == text) {
             return;
         }
         match self.lines.admit((), now) {
-            None => {}
-            Some(0) => self.say(text),
+            None => return,
+            Some(0) => self.say(text.clone()),
             Some(more) => self.say(format!("{text} (and {more} lines before, left out)")),
         }
+        self.passed.push((text, now));
     }
 
     /// Says a failure, if it is another, or was said long ago.
@@ -290,4 +292,29 @@ fn metrics(node: &NodeSeats) -> NodeMetrics {
     });
     let (number, cpu, values) = (node.node, node.cpu, BTreeMap::new());
     NodeMetrics { node: number, cpu, values, seats: seats.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn a_policy_says_five_other_lines_a_minute_however_much_it_says() {
+        let (says, said) = mpsc::channel();
+        let say: Say = Box::new(move |text| says.send(text).expect("the test listens"));
+        let begun = Instant::now();
+        let mut work = Work::new(1, say, Arc::default(), begun);
+        let mut said_at = |minute: u32, texts: &mut dyn Iterator<Item = String>| {
+            texts.for_each(|text| work.pass_on(text, begun + minute * POLICY_LINES));
+            said.try_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(said_at(0, &mut (0..100).map(|_| "asked".to_owned())).len(), 1);
+        assert_eq!(said_at(0, &mut (0..100).map(|at| format!("load {at}"))).len(), 4);
+        let next = said_at(1, &mut (100..200).map(|at| format!("load {at}")));
+        assert_eq!(next.len(), 5, "another minute, and others");
+        assert_eq!(next[0], format!("{LOG_MARK}load 100 (and 96 lines before, left out)"));
+        assert_eq!(said_at(10, &mut ["asked".to_owned()].into_iter()).len(), 1, "long ago");
+    }
 }
