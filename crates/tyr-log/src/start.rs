@@ -151,14 +151,7 @@ impl Log {
 
     /// Refuses a cut that is not one of this log, or not where entries begin or will.
     pub(crate) async fn check_cut(&self, cut: &Cut) -> Result<()> {
-        let (given, partitions) = (cut.positions().len(), self.partitions());
-        if given != usize::from(partitions) {
-            return Err(Error::invalid(format!(
-                "log {} has {partitions} partitions, and this names {given}: give one position for \
-                 each, with commas between them",
-                self.shared.name
-            )));
-        }
+        self.check_partitions(cut)?;
         let oldest = self.oldest().await?;
         for (position, mark) in cut.positions().iter().zip(oldest.positions()) {
             if position < mark {
@@ -167,6 +160,33 @@ impl Log {
             if position != mark {
                 self.check_position(*position).await?;
             }
+        }
+        Ok(())
+    }
+
+    /// As [`Self::check_cut`], but lets pass what was trimmed, also what is trimmed meanwhile.
+    pub(crate) async fn check_cut_or_trimmed(&self, cut: &Cut) -> Result<()> {
+        self.check_partitions(cut)?;
+        let oldest = self.oldest().await?;
+        for (n, position) in cut.positions().iter().enumerate() {
+            if *position > oldest.positions()[n]
+                && let Err(error) = self.check_position(*position).await
+                && *position > self.oldest().await?.positions()[n]
+            {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_partitions(&self, cut: &Cut) -> Result<()> {
+        let (given, partitions) = (cut.positions().len(), self.partitions());
+        if given != usize::from(partitions) {
+            return Err(Error::invalid(format!(
+                "log {} has {partitions} partitions, and this names {given}: give one position for \
+                 each, with commas between them",
+                self.shared.name
+            )));
         }
         Ok(())
     }

@@ -8,7 +8,11 @@ use tyr_log::{Log, Retention, Start};
 use crate::place::{Place, all, all_from, cut, numbered, on_each, take};
 
 async fn filled(place: &Place, partitions: u16) -> Log {
-    let log = place.log("orders", partitions).await;
+    filled_as(place, "orders", partitions).await
+}
+
+async fn filled_as(place: &Place, name: &str, partitions: u16) -> Log {
+    let log = place.log(name, partitions).await;
     for n in 0..60_u64 {
         log.append(format!("{n:0150}")).await.unwrap();
     }
@@ -137,5 +141,57 @@ fn times_are_found_after_what_was_before_them_is_trimmed() {
         let time = entries[50].stamp.clock;
         let from = all_from(&log, &Start::Time(time)).await;
         assert_eq!(from.first(), entries.iter().find(|entry| entry.stamp.clock >= time));
+    });
+}
+
+#[test]
+fn who_trims_less_than_another_in_one_partition_trims_the_rest() {
+    on_each(|place| async move {
+        let log = filled(&place, 2).await;
+        let entries = all(&log).await;
+        let of = |partition: u16| {
+            entries.iter().map(|it| it.position).filter(move |it| it.partition == partition)
+        };
+        let (early, late) = (of(0).nth(5).unwrap(), of(1).nth(5).unwrap());
+        let (further, less) = (of(0).nth(20).unwrap(), of(1).nth(2).unwrap());
+        log.trim(&cut(&format!("{further},{less}")), |_| Ok(())).await.unwrap();
+        log.trim(&cut(&format!("{early},{late}")), |_| Ok(())).await.unwrap();
+        let (mut left, mut expected) = (all(&log).await, entries);
+        expected.retain(|it| it.position >= [further, late][usize::from(it.position.partition)]);
+        left.sort_by_key(|it| it.position);
+        expected.sort_by_key(|it| it.position);
+        assert_eq!(left, expected);
+    });
+}
+
+#[test]
+fn many_trim_at_the_same_time_and_the_furthest_cut_stays() {
+    on_each(|place| async move {
+        for partitions in [1, 3] {
+            let log = filled_as(&place, &format!("orders-{partitions}"), partitions).await;
+            let entries = all(&log).await;
+            let mut tasks = Vec::new();
+            for task in 0..4_usize {
+                let log = place.open(log.name()).await.unwrap();
+                tasks.push(tokio::spawn(async move {
+                    let mut reader = log.reader(&Start::Oldest).await.unwrap();
+                    for step in 0..8 {
+                        // Who is overtaken goes on from where the log begins by then.
+                        match reader.next(1 + (task + step) % 2).await {
+                            Ok(_) => log.trim(&reader.cut(), |_| Ok(())).await.map(drop).unwrap(),
+                            Err(error) => {
+                                assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+                                reader = log.reader(&Start::Oldest).await.unwrap();
+                            }
+                        }
+                    }
+                }));
+            }
+            for task in tasks {
+                task.await.unwrap();
+            }
+            let left = all(&log).await;
+            assert!(!left.is_empty() && left.len() < entries.len() && entries.ends_with(&left));
+        }
     });
 }
