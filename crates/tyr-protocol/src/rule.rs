@@ -137,6 +137,8 @@ pub enum Rule {
     L2,
     /// What waits for a chunk's base outlives the log that had it.
     L3,
+    /// What a transaction answered is read from the log, not computed again.
+    L4,
 }
 
 #[cfg(feature = "broken-rules")]
@@ -206,6 +208,7 @@ impl Rule {
         Self::L1,
         Self::L2,
         Self::L3,
+        Self::L4,
     ];
 }
 

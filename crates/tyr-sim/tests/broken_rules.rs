@@ -127,6 +127,9 @@ const ELSEWHERE: &[(Rule, &str)] = &[
     // It takes a copy that is late, a log that is cut meanwhile, and a crash just after: one seed
     // in some sixty.
     (Rule::L3, "without_it_what_waits_for_a_base_is_lost_with_the_log"),
+    // It takes a move, a checkpoint that is ahead of what the log has of it, power, and a client
+    // that has not heard yet: one seed in tens of thousands.
+    (Rule::L4, "without_l4_it_is_computed_again_on_nothing"),
 ];
 
 fn run(missing: Missing, seed: u64, broken: Option<Rule>) -> Report {

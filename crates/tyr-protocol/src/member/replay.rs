@@ -13,6 +13,7 @@ use crate::commit;
 use crate::commit::recovery::Restored;
 use crate::commit::{Decision, Marked, Singles};
 use crate::movement;
+use crate::rule::Rule;
 
 impl Member {
     /// Takes in a record of the log, in the order they were written, before the first step.
@@ -143,9 +144,15 @@ impl<S: Store> Turn<'_, S> {
         }
     }
 
+    /// Where the log already has what a transaction answered, that stands (L4): it may be applied
+    /// later than it was, when its chunk is gone from a base that is ahead.
     fn restore(&mut self, restored: Restored) {
         for (transaction, chain, at) in self.applies(restored) {
+            let logged = self.member.commit.answers(transaction.id).cloned();
             self.apply(&transaction, &chain, at);
+            if let Some(logged) = logged.filter(|_| self.member.commit.rules.hold(Rule::L4)) {
+                self.member.commit.answered(transaction.id, logged);
+            }
         }
     }
 

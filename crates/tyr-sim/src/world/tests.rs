@@ -68,6 +68,14 @@ fn what_is_applied_long_after_it_was_decided_is_answered() {
     assert!(report.is_clean(), "{:#?}", report.violations);
 }
 
+/// A chunk goes to others, the base lets go of it, then power: what was answered before the chunk
+/// went is not computed again on nothing (L4).
+#[test]
+fn what_was_answered_before_a_chunk_went_to_others_is_answered_after_a_restart() {
+    let report = run("real-moves", 20_261_209_660);
+    assert!(report.is_clean(), "{:#?}", report.violations);
+}
+
 /// R2: a replica that holds a blob's first chunk knows where the blob ends, also by what it must
 /// not show yet.
 #[test]

@@ -1,18 +1,18 @@
-//! A log that is cut: what stands for it promises the same (L1 to L3).
+//! A log that is cut: what stands for it promises the same (L1 to L4).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tyr_types::{
-    BlobOperations, ByteRange, Bytes, Epoch, KeyspaceConfig, KeyspaceId, NodeId, Operation,
-    Payload, Timestamp, Transaction, TransactionId,
+    BlobOperations, ByteRange, Bytes, Epoch, KeyspaceConfig, KeyspaceId, NodeId, Number, Operation,
+    Outcome, Payload, Timestamp, Transaction, TransactionId, Transform, TransformKind,
 };
 
 use super::shelf::{CHUNK, Shelf};
 use super::world::blob;
 use crate::abort::Abort;
 use crate::chain::Ends;
-use crate::commit::{Attempt, Decision, Outcomes, Placements, Remembered};
+use crate::commit::{Answered, Attempt, Decision, Outcomes, Placements, Remembered};
 use crate::level::{LEVEL, LEVEL_ALONE};
 use crate::map::{Change, ClusterMap, Newcomer};
 use crate::member::{ChunkName, Member, MemberConfig, Record, incarnation};
@@ -263,4 +263,78 @@ fn what_waits_for_a_base_outlives_the_log_that_had_it() {
 #[test]
 fn without_it_what_waits_for_a_base_is_lost_with_the_log() {
     assert_eq!(moved(Some(Rule::L3)), 0);
+}
+
+/// Adds one to the first number of a blob.
+fn addition(id: u128, number: u8) -> Arc<Transaction> {
+    let mut transaction = Transaction::clone(&transaction(id, number));
+    let transform = Transform::new(TransformKind::Add, Number::U64(1)).unwrap();
+    transaction.blobs[0].operations = vec![Operation::Apply { offset: 0, transform }];
+    Arc::new(transaction)
+}
+
+/// What a transaction answered that the log has as applied, over a base that has let go of its
+/// chunk. One before it is decided, and applied, later than it was: that it would not come in
+/// between was only heard of others.
+fn answered_late(broken: Option<Rule>) -> Outcomes {
+    let map = first_map(3);
+    let (earlier, later) = (transaction(1, 0), addition(2, 0));
+    let outcome = Outcome::Value(Number::U64(951));
+    let answered = Outcomes::from(vec![Answered { blob: 0, operation: 0, outcome }]);
+    let log = [
+        Record::Map(Arc::new(map.clone())),
+        validated(&map, &earlier, 12),
+        validated(&map, &later, 14),
+        Record::Decided { id: TransactionId(2), at: at(14) },
+        Record::Answered { id: TransactionId(2), outcomes: answered },
+        Record::Decided { id: TransactionId(1), at: at(16) },
+    ];
+    let (member, _) = read(&log, Shelf::new(NODE), broken);
+    member.commit.answers(TransactionId(2)).cloned().unwrap_or_default()
+}
+
+fn value(outcomes: &Outcomes) -> Option<&Outcome> {
+    outcomes.first().map(|answered| &answered.outcome)
+}
+
+/// L4.
+#[test]
+fn what_was_answered_stays_when_it_is_applied_again_to_a_chunk_that_is_gone() {
+    let answered = answered_late(None);
+    assert_eq!(value(&answered), Some(&Outcome::Value(Number::U64(951))));
+}
+
+/// L4.
+#[test]
+fn without_l4_it_is_computed_again_on_nothing() {
+    let answered = answered_late(Some(Rule::L4));
+    assert_eq!(value(&answered), Some(&Outcome::Value(Number::U64(1))));
+}
+
+/// A recipient missed a map, so that it begins anew with what the lists of others have. What is in
+/// flight may be why a chunk is on none: it says nothing of that when it is applied (F4), with a
+/// log that was cut in between, too.
+#[test]
+fn what_may_be_why_a_chunk_is_on_no_list_answers_nothing_after_the_log_was_cut() {
+    let newcomer = Newcomer { node: NODE, incarnation: incarnation(1), ..Newcomer::default() };
+    let first = first_map(2).changed(&Change::Join(vec![newcomer])).unwrap();
+    let (node, has_disk) = (NodeId(0), true);
+    let back = Change::Return { node, incarnation: incarnation(2), has_disk, level: LEVEL };
+    let later = first.changed(&Change::Down(node)).unwrap().changed(&back).unwrap();
+    assert!(later.moved.0 > first.epoch.0 + 1, "a map was missed");
+    let addition = addition(1, 0);
+    let log = [
+        Record::Map(Arc::new(first.clone())),
+        validated(&first, &addition, 12),
+        Record::Map(Arc::new(later)),
+    ];
+    let decided = [Record::Decided { id: addition.id, at: at(12) }];
+    let answered = |member: &Member| member.commit.answers(addition.id).cloned();
+    let (mut member, shelf) = read(&log, Shelf::new(NODE), None);
+    let standing = member.checkpoint(0);
+    let whole = [&log[..], &decided].concat();
+    let (uncut, _) = read(&whole, Shelf::new(NODE), None);
+    assert_eq!(answered(&uncut), None);
+    let (cut, _) = read_cut(&standing, &decided, shelf.folded(member.clock()), None);
+    assert_eq!(answered(&cut), None);
 }
