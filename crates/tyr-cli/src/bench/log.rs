@@ -11,13 +11,13 @@ use super::meter::Figures;
 use super::pace::{self, Pace, Step};
 
 /// Bytes of an entry.
-const ENTRY_LEN: usize = 100;
+pub(super) const ENTRY_LEN: usize = 100;
 /// Bytes of a batch in the log.
 const BATCH_BYTES: usize = 64 << 10;
 /// Entries that the consumer finds, again and again.
-const PRELOADED: usize = 200_000;
+pub(super) const PRELOADED: usize = 200_000;
 /// Entries of one pop.
-const POPPED: usize = 100;
+pub(super) const POPPED: usize = 100;
 /// Entries read at a time to count them.
 const STEP: usize = 10_000;
 
@@ -94,7 +94,7 @@ pub fn run(
 }
 
 /// As many entries as are 64 KiB.
-fn batch() -> Result<Batch> {
+pub(super) fn batch() -> Result<Batch> {
     let mut batch = Batch::new();
     while batch.frame_len() + ENTRY_LEN + 4 <= BATCH_BYTES {
         batch.push([7; ENTRY_LEN])?;
@@ -103,14 +103,14 @@ fn batch() -> Result<Batch> {
 }
 
 /// Takes entries out; from the beginning again where there are no more.
-async fn pop(group: &Group) -> Result<()> {
+pub(super) async fn pop(group: &Group) -> Result<()> {
     while group.pop(POPPED).await?.is_empty() {
         group.seek(&Start::Oldest).await?;
     }
     Ok(())
 }
 
-async fn verify(log: &Log, expected: u64) -> Result<()> {
+pub(super) async fn verify(log: &Log, expected: u64) -> Result<()> {
     let mut reader = log.reader(&Start::Oldest).await?;
     let mut count = 0;
     loop {

@@ -112,7 +112,7 @@ pub struct BenchArguments {
     #[arg(long = "quick")]
     is_quick: bool,
     /// Measure a cluster of three nodes on this machine instead: transactions, reads, large
-    /// writes, listings; CPU time of all four processes
+    /// writes, listings, leases, a shared log; CPU time of all four processes
     #[arg(long = "cluster", conflicts_with_all = ["only", "bytes", "blobs", "dir"])]
     is_cluster: bool,
     /// Only those of its cases that have these words in their names, as `minute, 128`

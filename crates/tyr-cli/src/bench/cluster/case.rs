@@ -8,12 +8,15 @@ use tyr::{
     Transform, Tyr,
 };
 
-use super::files;
 use super::other::Other;
+use super::{files, logs};
+use crate::bench::log;
 use crate::bench::meter::Figures;
 use crate::bench::workload::{CLUSTERS, GENERATORS, READ_LEN, RECORD_LEN, Zipf};
 use crate::random::Random;
 
+/// The keyspace of the case that is measured.
+pub const KEYSPACE: &str = "bench";
 /// Minutes of a day.
 const MINUTES: u64 = 1440;
 /// The minute that all measurements fall into.
@@ -66,6 +69,8 @@ pub enum Work {
     Recall,
     /// A blob written, until another client that watches it knows.
     Watch,
+    /// Something done to a shared log.
+    Log(log::Work),
 }
 
 /// A case.
@@ -100,6 +105,9 @@ impl Case {
             of(Work::Hold, &[1]),
             of(Work::Recall, &[1, 32]),
             of(Work::Watch, &[1, 32]),
+            of(Work::Log(log::Work::Append), &[1, 32, 128]),
+            of(Work::Log(log::Work::Batches), &[1, 8]),
+            of(Work::Log(log::Work::Pop), &[1]),
         ]
         .concat()
     }
@@ -124,12 +132,16 @@ impl Case {
             Work::Hold => format!("seconds of {HELD} leases held"),
             Work::Recall => "writes of what another holds".to_owned(),
             Work::Watch => "writes until a watcher knows".to_owned(),
+            Work::Log(work) => format!("log: {}", work.name()),
         };
         format!("{work}, {} in flight", self.callers)
     }
 
     /// The keyspace that suits it.
     pub fn config(&self) -> KeyspaceConfig {
+        if let Work::Log(_) = self.work {
+            return logs::config();
+        }
         let placed_by = match self.work {
             Work::Page(_) | Work::File => PlacedBy::UpTo(b'/'),
             Work::Hot
@@ -143,7 +155,8 @@ impl Case {
             | Work::Lease
             | Work::Hold
             | Work::Recall
-            | Work::Watch => PlacedBy::Key,
+            | Work::Watch
+            | Work::Log(_) => PlacedBy::Key,
         };
         let is_guarded = self.work == Work::Recall;
         let chunk_size = LARGE_CHUNK;
@@ -160,6 +173,7 @@ impl Case {
             Work::Page(first) => LISTED as u64 * first,
             Work::Recall | Work::Watch => RECORD_LEN as u64,
             Work::PageOfAll | Work::Lease | Work::Hold => 0,
+            Work::Log(work) => logs::len_of(work),
         }
     }
 
@@ -206,12 +220,14 @@ pub struct Pattern {
     /// The case.
     pub case: Case,
     zipf: Zipf,
+    log: Option<logs::Shelf>,
 }
 
 impl Pattern {
     /// The case on an empty keyspace; the other one is the same to another client.
     pub fn new(store: Tyr, keyspace: Keyspace, other: Keyspace, case: Case) -> Self {
-        Self { store, keyspace, other: Other::new(other), case, zipf: Zipf::new(GENERATORS) }
+        let (other, zipf) = (Other::new(other), Zipf::new(GENERATORS));
+        Self { store, keyspace, other, case, zipf, log: None }
     }
 
     /// Writes what is to be read, and takes what is to be held.
@@ -222,6 +238,9 @@ impl Pattern {
         match self.case.work {
             Work::Hot | Work::Crowd | Work::Spread | Work::ByReading | Work::Write(_) => {}
             Work::Lease | Work::Recall => {}
+            Work::Log(work) => {
+                self.log = Some(logs::Shelf::new(&self.store, KEYSPACE, work).await?);
+            }
             Work::File => files::prepare(&self.keyspace).await?,
             Work::Hold => self.other.hold((0..HELD).map(series)).await?,
             Work::Watch => self.other.watch((0..self.case.callers).map(series)).await?,
@@ -263,7 +282,8 @@ impl Pattern {
             | Work::PageOfAll
             | Work::Lease
             | Work::Hold
-            | Work::Watch => Ok(()),
+            | Work::Watch
+            | Work::Log(_) => Ok(()),
         }
     }
 
@@ -315,7 +335,12 @@ impl Pattern {
                 self.put_record(caller, random).await?;
                 self.other.changed(caller).await.map(|()| 0)
             }
+            Work::Log(_) => self.log().once().await.map(|()| 0),
         }
+    }
+
+    fn log(&self) -> &logs::Shelf {
+        self.log.as_ref().expect("it was prepared")
     }
 
     async fn put_record(&self, caller: usize, random: &mut Random) -> Result<()> {
@@ -410,6 +435,7 @@ impl Pattern {
                 return Ok(());
             }
             Work::Lease | Work::Hold | Work::Recall | Work::Watch => return Ok(()),
+            Work::Log(_) => return self.log().verify(count).await,
         }
         let slots = self.keyspace.read(ALL, 0, MINUTES * RECORD_LEN as u64).await?;
         let slots = slots.chunks(RECORD_LEN).filter(|slot| slot.len() == RECORD_LEN);

@@ -12,6 +12,7 @@
 mod caller;
 mod case;
 mod files;
+mod logs;
 mod other;
 mod processes;
 
@@ -104,7 +105,7 @@ fn measure_case(
     case: &Case,
     seconds: f64,
 ) -> Outcome<Figures> {
-    let name = "bench";
+    let name = case::KEYSPACE;
     let keyspace: Keyspace = runtime.block_on(store.create_keyspace(name, case.config()))?;
     let to_other = runtime.block_on(other.keyspace(name))?;
     let mut pattern = Pattern::new(store.clone(), keyspace, to_other, *case);
