@@ -262,11 +262,18 @@ impl<'a> Scribe<'a> {
     }
 }
 
-/// Whether what failed so may have changed what it was to change. Who gets a lock raises its
-/// number; when the lease was over by then, the lock is `Unavailable`, and the number stays.
+/// Whether what failed so may have changed what it was to change: what timed out may, and what is
+/// more than one transaction, of which the first took effect when a later one was `Unavailable`.
+/// Who gets a lock raises its number, also when the lease is over by then; who trims moves the
+/// marks before space is given back.
 fn may_have_changed(kind: ErrorKind, steps: &[Step]) -> bool {
-    let is_lock = || steps.iter().any(|step| matches!(step, Step::Lock { .. }));
-    kind == ErrorKind::TimedOut || (kind == ErrorKind::Unavailable && is_lock())
+    let is_several = |step: &Step| {
+        matches!(
+            step,
+            Step::Lock { .. } | Step::SharedLog { did: shared_log::Did::Trim { .. }, .. }
+        )
+    };
+    kind == ErrorKind::TimedOut || (kind == ErrorKind::Unavailable && steps.iter().any(is_several))
 }
 
 /// The lines of a file.

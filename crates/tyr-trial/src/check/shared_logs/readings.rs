@@ -168,6 +168,15 @@ fn is_known_before(log: &Log<'_>, order: &Order<'_>, deed: &Deed, at: Place) -> 
     is_shown && !is_trimmed(log, deed, at, false)
 }
 
+/// Whether no entry lies between the one and the other: who was answered by an error may have gone
+/// on to the next segments.
+fn is_same_place(order: &Order<'_>, to: &[Place], from: &[Place]) -> bool {
+    let is_empty = |(to, from): (&Place, &Place)| {
+        to <= from && (to == from || !order.all.iter().any(|it| (*to..*from).contains(&it.at)))
+    };
+    to.len() == from.len() && to.iter().zip(from).all(is_empty)
+}
+
 /// Who reads on begins where it ended, and never sees what comes before what it has seen.
 fn check_going_on(log: &Log<'_>, order: &Order<'_>, wrong: &mut Vec<String>) {
     let mut readers = BTreeMap::<u64, Vec<(&Deed, &Stretch)>>::new();
@@ -189,7 +198,8 @@ fn check_going_on(log: &Log<'_>, order: &Order<'_>, wrong: &mut Vec<String>) {
             }
         }
         for pair in stretches.windows(2) {
-            if pair[1].1.from.as_ref() != Some(&pair[0].1.to) {
+            let goes_on = |from: &Vec<Place>| is_same_place(order, &pair[0].1.to, from);
+            if !pair[1].1.from.as_ref().is_some_and(goes_on) {
                 let line = pair[1].0.invoked;
                 wrong.push(format!("who reads on does not where it was (line {line})"));
             }

@@ -79,10 +79,14 @@ fn readers_that_pass_by_repeat_or_go_back_are_noticed() {
     assert!(read([200, 200], &[1, 2, 3]).contains("shows 3, which is not before its end"));
     let first = stretch("follow", 20, [64, 64], [200, 200], &history.seen(&[1, 2]));
     let second = |from| {
-        let seen = if from == [200, 200] { history.seen(&[3]) } else { history.seen(&[2, 3]) };
+        let is_behind = from >= [200, 200];
+        let seen = if is_behind { history.seen(&[3]) } else { history.seen(&[2, 3]) };
         changed(stretch("follow", 30, from, [300, 200], &seen), |it| it.reader = 20)
     };
     assert_eq!(history.with(&[first.clone(), second([200, 200])]), "");
+    assert_eq!(history.with(&[first.clone(), second([200, 260])]), "", "of another segment");
+    let passed = history.with(&[first.clone(), second([260, 200])]);
+    assert!(passed.contains("who reads on does not where it was"), "{passed}");
     let again = history.with(&[first, second([200, 64])]);
     assert!(again.contains("2 comes after what it is before"), "{again}");
     assert!(again.contains("who reads on does not where it was"), "{again}");
