@@ -64,7 +64,7 @@ fn run(cluster: &str, modules: &[&str]) {
 fn python_does_what_the_public_crate_does() {
     let folder = tempfile::tempdir().unwrap();
     let cluster = Cluster::form(folder.path(), 1, |_| {});
-    run(cluster.address(), &["test_blobs", "test_transactions", "test_aio"]);
+    run(cluster.address(), &["test_blobs", "test_transactions", "test_aio", "test_streams"]);
 }
 
 #[test]

@@ -23,6 +23,7 @@ from tyr._errors import (
     TimedOut,
     Unavailable,
 )
+from tyr._streams import BlobReader, BlobWriter, open_blob
 from tyr._tyr import (
     Committed,
     Entries,
@@ -42,6 +43,8 @@ from tyr._tyr import (
 
 __all__ = [
     "AlreadyExists",
+    "BlobReader",
+    "BlobWriter",
     "Bug",
     "Closed",
     "Committed",
@@ -69,4 +72,5 @@ __all__ = [
     "Version",
     "connect",
     "open",
+    "open_blob",
 ]
