@@ -56,6 +56,16 @@ trial-listings MINUTES="30":
     cargo build --profile sim -p tyr-cli -p tyr-trial
     "${CARGO_TARGET_DIR:-target}/sim/tyr-trial" run --seed $(date +%s) --minutes {{ MINUTES }} --nodes 5 --faults kill,kill-two,pause --workloads listings --clients 6 --cache-mib 64 --fold-log-mib 8
 
+# Half an hour on five nodes with clients in C, Python, Java and Rust, in one history.
+trial-workers MINUTES="30":
+    cargo build --profile test -p tyr-cli -p tyr-trial -p tyr-c -p tyr-python -p tyr-java
+    "${CARGO_TARGET_DIR:-target}/debug/tyr-trial" run --seed $(date +%s) --minutes {{ MINUTES }} --nodes 5 --workers c,python,java,rust --faults kill,kill-head,kill-tail,pause,partition,isolate,one-way,bridge,clock
+
+# Clients in C, Python and Java are killed in the middle of commits, 200 times each in a folder and in a cluster.
+ledger *ARGS:
+    cargo build --profile test -p tyr-cli -p tyr-trial -p tyr-c -p tyr-python -p tyr-java
+    "${CARGO_TARGET_DIR:-target}/debug/tyr-trial" ledger {{ ARGS }}
+
 # From the program of an older commit to this one, node by node, under load.
 trial-upgrade COMMIT="HEAD~1":
     .ci/upgrade {{ COMMIT }}

@@ -4,7 +4,8 @@
 //!   fault ──► cluster ──► processes on a fabric
 //!                              ▲
 //!   workload ──► client ───────┤
-//!       │ └────► puppet ───────┘
+//!       │ ├────► puppet ───────┤
+//!       │ └────► worker ───────┘
 //!       │
 //!       └──► history ──► check (ours), porcupine (somebody else's) ──► report
 //! ```
@@ -12,8 +13,9 @@
 //! The simulator finds what is wrong with the protocols; this finds what is wrong with sockets,
 //! disks, clocks, threads and the order in which a node starts and stops. Reading order:
 //! [`cluster`], [`fabric`], [`fault`] are what is done; [`workload`], [`client`], [`puppet`],
-//! [`history`] what is asked; [`check`], [`replicas`], [`report`] what it comes to; [`run`] puts
-//! them together, and [`single`] has tests of one thing each. `docs/internals/trial.md` tells more.
+//! [`worker`], [`history`] what is asked; [`check`], [`replicas`], [`report`] what it comes to;
+//! [`run`] puts them together, [`ledger`] kills clients, [`single`] has tests of one thing each.
+//! `docs/internals/trial.md` tells more.
 
 pub mod check;
 pub mod client;
@@ -21,6 +23,7 @@ pub mod cluster;
 pub mod fabric;
 pub mod fault;
 pub mod history;
+pub mod ledger;
 pub mod node;
 pub mod puppet;
 pub mod random;
@@ -29,4 +32,5 @@ pub mod report;
 pub mod run;
 pub mod single;
 pub mod suite;
+pub mod worker;
 pub mod workload;

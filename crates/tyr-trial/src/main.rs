@@ -11,11 +11,13 @@ use tyr_trial::cluster::{Program, Sizes};
 use tyr_trial::fabric::{self, Fabric, namespaces::Namespaces, relays::Relays};
 use tyr_trial::fault::Fault;
 use tyr_trial::history;
+use tyr_trial::ledger::{self, Ledger};
 use tyr_trial::node::{self, NodeArguments};
 use tyr_trial::puppet::{self, PuppetArguments};
 use tyr_trial::run::{Run, run};
 use tyr_trial::single::Single;
 use tyr_trial::suite;
+use tyr_trial::worker::{self, Language, WorkerArguments};
 use tyr_trial::workload::Workload;
 use tyr_types::{Error, Result};
 
@@ -49,8 +51,28 @@ enum Verb {
     },
     /// Runs one node, in the foreground.
     Node(NodeArguments),
+    /// Clients in these languages are killed in the middle of commits, again and again.
+    Ledger(LedgerArguments),
     /// Runs one client of a trial, which does what its input says.
     Puppet(PuppetArguments),
+    /// Runs a client in Rust, which does what its input says, as those in other languages do.
+    Worker(WorkerArguments),
+}
+
+#[derive(Args, Debug)]
+struct LedgerArguments {
+    /// What the clients are written in, with commas.
+    #[arg(long, default_value = "c,python,java")]
+    workers: String,
+    /// How often a client is killed, of each language and at each place.
+    #[arg(long, default_value_t = 200)]
+    kills: u64,
+    /// How often a commit is left without an answer, of each language, in a cluster.
+    #[arg(long, default_value_t = 10)]
+    timeouts: u64,
+    /// The seed of what is killed when.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
 }
 
 #[derive(Args, Debug)]
@@ -68,6 +90,10 @@ struct RunArguments {
     /// The workloads, by name and with commas. Default: all but `zlogs`.
     #[arg(long, visible_alias = "workload")]
     workloads: Option<String>,
+    /// What plays the clients of workloads that workers can play: c, python, java, rust, with
+    /// commas. Unless others are named, these workloads alone run then.
+    #[arg(long)]
+    workers: Option<String>,
     /// Replicas, as `1,2,3`: each workload's blobs are spread over a keyspace of each, and what it
     /// does at once is done across them. Default: one keyspace of three.
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=9))]
@@ -118,7 +144,9 @@ fn main() -> ExitCode {
         }
         Verb::Check { file } => check_file(&file),
         Verb::Node(arguments) => node::run(&arguments).map(|()| true),
+        Verb::Ledger(arguments) => run_ledger(&arguments),
         Verb::Puppet(arguments) => puppet::serve(&arguments).map(|()| true),
+        Verb::Worker(arguments) => worker::serve(&arguments).map(|()| true),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -143,6 +171,25 @@ fn run_one(arguments: &RunArguments) -> Result<bool> {
     Ok(report.wrong.is_empty())
 }
 
+fn run_ledger(arguments: &LedgerArguments) -> Result<bool> {
+    let LedgerArguments { kills, timeouts, seed, .. } = *arguments;
+    let languages = named(&arguments.workers, "language of workers", Language::named)?;
+    let folder = suite::folder("ledger")?;
+    let ledger = Ledger { languages, kills, timeouts, seed, folder: folder.clone() };
+    let done = ledger::run(&ledger, fabric("best")?);
+    suite::tidy(&folder, done.is_ok());
+    match done {
+        Ok(ledgers) => {
+            println!("{ledgers} ledgers are as they must be");
+            Ok(true)
+        }
+        Err(error) => {
+            println!("WRONG: {error}");
+            Ok(false)
+        }
+    }
+}
+
 fn plan(arguments: &RunArguments, fabric: &str) -> Result<Run> {
     let can_be = |fault: &Fault| can_be(*fault, fabric, arguments.previous.is_some());
     let possible = Fault::ALL.into_iter().filter(can_be);
@@ -152,9 +199,14 @@ fn plan(arguments: &RunArguments, fabric: &str) -> Result<Run> {
         Some(names) => named(names, "fault", Fault::named)?,
         None => possible.filter(|fault| !fault.is_long()).collect(),
     };
+    let workers = match arguments.workers.as_deref() {
+        Some(names) => named(names, "language of workers", Language::named)?,
+        None => Vec::new(),
+    };
     let workloads = match arguments.workloads.as_deref() {
         Some(names) => named(names, "workload", Workload::named)?,
-        None => Workload::usual(),
+        None if workers.is_empty() => Workload::usual(),
+        None => Workload::usual().into_iter().filter(|it| it.can_be_played()).collect(),
     };
     let program = match (&arguments.program, &arguments.previous) {
         (Some(path), _) => Program::Serve(path.clone()),
@@ -170,6 +222,7 @@ fn plan(arguments: &RunArguments, fabric: &str) -> Result<Run> {
         workloads,
         replications: arguments.replications.clone(),
         clients: arguments.clients,
+        workers,
         pace: Duration::from_millis(arguments.pace_ms),
         folder: suite::folder(&format!("seed-{}", arguments.seed))?,
         program,
@@ -247,6 +300,8 @@ fn list() {
     Workload::ALL.iter().for_each(|workload| println!("  {}", workload.name()));
     println!("faults");
     Fault::ALL.iter().for_each(|fault| println!("  {:<14} {}", fault.name(), fault.about()));
+    println!("workers");
+    Language::ALL.iter().for_each(|language| println!("  {}", language.name()));
     println!("single tests");
     Single::ALL.iter().for_each(|single| println!("  {:<14} {}", single.name(), single.about()));
 }

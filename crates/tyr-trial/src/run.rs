@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use tyr_types::{BlobName, Error, Result};
 
 use crate::check::{self, porcupine};
+use crate::client::connection::TIMEOUT;
 use crate::client::{Caller, connect};
 use crate::cluster::{Cluster, PATIENCE, Plan, Program, Sizes};
 use crate::fabric::Fabric;
@@ -22,6 +23,7 @@ use crate::history::{Book, TROUBLE_BEGINS, TROUBLE_ENDS};
 use crate::puppet;
 use crate::replicas;
 use crate::report::{Report, Suffered};
+use crate::worker::{self, Language, Worker, Workshop};
 use crate::workload::{Stage, Workload};
 
 /// What nodes found wrong with replicas is told so often at most.
@@ -42,8 +44,10 @@ pub struct Run {
     pub workloads: Vec<Workload>,
     /// Replicas of the keyspaces that each workload's blobs lie in; none for one keyspace of three.
     pub replications: Vec<u8>,
-    /// Clients of each workload.
+    /// Clients of each workload; where workers play, as many as there are of these at least.
     pub clients: u64,
+    /// What plays the clients of workloads that workers can play; none for our own.
+    pub workers: Vec<Language>,
     /// Clients wait so long after each operation.
     pub pace: Duration,
     /// Where histories and logs go.
@@ -111,7 +115,7 @@ pub fn run(run: &Run, fabric: Arc<dyn Fabric>) -> Result<Report> {
 
 /// A stage for each client of each workload, with a connection of its own.
 fn stages(run: &Run, cluster: &Cluster, book: &Arc<Book>) -> Result<Vec<Stage>> {
-    let mut stages = Vec::new();
+    let (mut stages, mut cast) = (Vec::new(), Cast::new(run, cluster)?);
     for workload in &run.workloads {
         let keyspaces = workload.keyspaces(&run.replications);
         let caller = || Caller::of_all(&connect(&cluster.control)?, &keyspaces);
@@ -122,12 +126,57 @@ fn stages(run: &Run, cluster: &Cluster, book: &Arc<Book>) -> Result<Vec<Stage>> 
             keyspaces: keyspaces.iter().map(|(name, _)| name.clone()).collect(),
         };
         first.prepare()?;
-        for _ in 1..workload.clients(run.clients) {
-            stages.push(first.with(caller()?));
+        let is_played = workload.can_be_played() && !run.workers.is_empty();
+        if !is_played {
+            for _ in 1..workload.clients(run.clients) {
+                stages.push(first.with(caller()?));
+            }
+            stages.push(first);
+            continue;
         }
-        stages.push(first);
+        let clients = 0..run.clients.max(run.workers.len() as u64);
+        let workers = clients.map(|_| cast.next(&first.puppets.keyspaces));
+        for mut worker in workers.collect::<Result<Vec<_>>>()? {
+            worker.wait()?;
+            stages.push(first.with(caller()?.played_by(worker)));
+        }
+        cast.turn();
     }
     Ok(stages)
+}
+
+/// Who plays the next client: languages take turns, and ways of calling.
+struct Cast {
+    plans: Vec<worker::Plan>,
+    given: usize,
+}
+
+impl Cast {
+    fn new(run: &Run, cluster: &Cluster) -> Result<Self> {
+        let workshop = Workshop::new(run.folder.join("workers"))?;
+        let place = worker::address(cluster.control.addresses(), TIMEOUT);
+        let plan = |language: &Language| {
+            let (command, mode) = (workshop.build(*language)?, worker::Mode::Blocking);
+            let keyspaces = Vec::new();
+            Ok(worker::Plan { language: *language, mode, command, place: place.clone(), keyspaces })
+        };
+        Ok(Self { plans: run.workers.iter().map(plan).collect::<Result<_>>()?, given: 0 })
+    }
+
+    fn next(&mut self, keyspaces: &[String]) -> Result<Worker> {
+        let plan = &self.plans[self.given % self.plans.len()];
+        let mode = match (self.given / self.plans.len()) % 2 {
+            0 => worker::Mode::Blocking,
+            _ => worker::Mode::Started,
+        };
+        self.given += 1;
+        Worker::start(&worker::Plan { mode, keyspaces: keyspaces.to_vec(), ..plan.clone() })
+    }
+
+    /// So that the next workload is not called as this one was.
+    fn turn(&mut self) {
+        self.given = (self.given.div_ceil(self.plans.len())) * self.plans.len();
+    }
 }
 
 fn play(

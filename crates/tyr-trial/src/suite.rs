@@ -11,14 +11,22 @@ use crate::fabric::{self, Fabric};
 use crate::fault::Fault;
 use crate::run::{Run, run as run_one};
 use crate::single::{Ground, Single};
+use crate::worker::Language;
 use crate::workload::Workload;
 
 /// Runs of the suite: seed, seconds, faults. Together with the single tests some four minutes.
-const RUNS: [(u64, u64, &[Fault]); 3] = [
+const RUNS: [(u64, u64, &[Fault]); 4] = [
+    PLAYED,
     (11, 45, &[Fault::Kill, Fault::KillLeader, Fault::Pause, Fault::Partition, Fault::OneWay]),
     (12, 30, &[Fault::KillAll, Fault::Bridge, Fault::Clock, Fault::Rolling]),
     (13, 45, &[Fault::Join, Fault::Slow, Fault::Disk]),
 ];
+
+/// The one whose clients are workers.
+const PLAYED: (u64, u64, &[Fault]) = (14, 6, &[]);
+
+/// Who they are: what is built without more than this suite.
+const WORKERS: [Language; 2] = [Language::C, Language::Rust];
 
 /// Runs it; whether nothing is wrong.
 ///
@@ -30,14 +38,18 @@ pub fn run() -> Result<bool> {
         is_good &= self::single(single, Arc::from(fabric::best()?))?;
     }
     for (seed, seconds, faults) in RUNS {
+        let is_played = seed == PLAYED.0;
+        let mut workloads = Workload::usual();
+        workloads.retain(|it| !is_played || it.can_be_played());
         let planned = Run {
             seed,
             lasts: Duration::from_secs(seconds),
             nodes: 3,
             faults: faults.into(),
-            workloads: Workload::usual(),
+            workloads,
             replications: Vec::new(),
             clients: 1,
+            workers: if is_played { WORKERS.into() } else { Vec::new() },
             pace: Duration::from_millis(20),
             folder: folder(&format!("seed-{seed}"))?,
             program: Program::usual()?,

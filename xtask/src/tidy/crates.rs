@@ -100,7 +100,7 @@ const EDGES: [(&str, &[&str]); 33] = [
 ];
 
 /// What only a crate's tests may depend on besides: a client is tried against nodes.
-const TEST_EDGES: [(&str, &str); 15] = [
+const TEST_EDGES: [(&str, &str); 16] = [
     ("tyr-server", "tyr-client"),
     ("tyr-object", "tyr-server"),
     ("tyr-object", "tyr-net"),
@@ -116,6 +116,7 @@ const TEST_EDGES: [(&str, &str); 15] = [
     ("tyr-zlog", "tyr-server"),
     ("tyr-zlog", "tyr-testing"),
     ("tyr-cli", "tyr-testing"),
+    ("tyr-trial", "tyr-c"),
 ];
 
 /// Crates below tyr-runtime, where the same calls give the same results on every run.

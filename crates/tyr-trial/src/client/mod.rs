@@ -1,9 +1,11 @@
 //! The clients of a trial: the product's own, and one that asks a single node.
 //!
 //! [`connection`] gives the product's client a network and monitors; [`Caller`] is how workloads
-//! use it: plain calls that block. [`probe`] says what one node answers, without going elsewhere.
+//! use it: plain calls that block. Some of them a [`worker`](crate::worker) can do instead, which
+//! [`played`] has do so. [`probe`] says what one node answers, without going elsewhere.
 
 pub mod connection;
+mod played;
 pub mod probe;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +19,9 @@ use tyr_types::{
 };
 
 pub use self::connection::{connect, connect_speaking};
+use self::played::Played;
 use crate::history::Head;
+use crate::worker::Worker;
 
 /// What parts the group from the rest of a key, in all keyspaces.
 pub const DELIMITER: u8 = b'/';
@@ -30,6 +34,7 @@ pub(crate) const ASKS: u32 = 2;
 pub struct Caller {
     client: Arc<Client>,
     keyspaces: Vec<KeyspaceId>,
+    played: Option<Played>,
 }
 
 impl Caller {
@@ -61,7 +66,12 @@ impl Caller {
             };
             keyspaces.push(made?.id);
         }
-        Ok(Self { client: Arc::clone(client), keyspaces })
+        Ok(Self { client: Arc::clone(client), keyspaces, played: None })
+    }
+
+    /// The same, but a worker does what workers can.
+    pub fn played_by(self, worker: Worker) -> Self {
+        Self { played: Some(Played::new(worker, self.keyspaces.len())), ..self }
     }
 
     /// How many keyspaces the blobs are spread over.
@@ -88,6 +98,9 @@ impl Caller {
     /// # Errors
     /// What the client answers.
     pub fn read(&self, key: &str, range: ByteRange) -> Result<Option<Bytes>> {
+        if let Some(played) = &self.played {
+            return played.read(key, range);
+        }
         let want = Want { blob: self.blob(key), range, is_attributes: true };
         let sight = block_on(self.client.read(want, Place::Newest).answer())?;
         Ok(bytes(&sight.seen))
@@ -98,6 +111,9 @@ impl Caller {
     /// # Errors
     /// What the client answers.
     pub fn size(&self, key: &str) -> Result<u64> {
+        if let Some(played) = &self.played {
+            return played.size(key);
+        }
         let want = Want::stat(self.blob(key));
         let sight = block_on(self.client.read(want, Place::Newest).answer())?;
         Ok(sight.seen.size.flatten().unwrap_or(0))
@@ -108,10 +124,25 @@ impl Caller {
     /// # Errors
     /// What the client answers.
     pub fn read_many(&self, keys: &[String], range: ByteRange) -> Result<Vec<Option<Bytes>>> {
+        if let Some(played) = &self.played {
+            return played.read_many(keys, range);
+        }
         let wants =
             keys.iter().map(|key| Want { blob: self.blob(key), range, is_attributes: true });
         let (_, seen) = block_on(self.client.read_many(wants.collect()).answer())?;
         Ok(seen.iter().map(bytes).collect())
+    }
+
+    /// The same, one after the other in a snapshot.
+    ///
+    /// # Errors
+    /// What the client answers.
+    pub fn read_snapshot(&self, keys: &[String], range: ByteRange) -> Result<Vec<Option<Bytes>>> {
+        if let Some(played) = &self.played {
+            return played.read_snapshot(keys, range);
+        }
+        let (at, _lease) = self.moment()?;
+        keys.iter().map(|key| self.read_at(key, range, at)).collect()
     }
 
     /// The moment of a snapshot, and what keeps it.
@@ -234,6 +265,7 @@ impl Caller {
             leases: Vec::new(),
             blobs: Vec::new(),
             outcomes: Vec::new(),
+            is_begun: false,
         }
     }
 }
@@ -261,6 +293,8 @@ pub struct Deal<'a> {
     leases: Vec<Lease>,
     blobs: Vec<BlobOperations>,
     outcomes: Vec<Outcome>,
+    /// Whether a worker, if one plays, was told of it.
+    is_begun: bool,
 }
 
 impl Deal<'_> {
@@ -269,6 +303,10 @@ impl Deal<'_> {
     /// # Errors
     /// What the client answers.
     pub fn read(&mut self, key: &str, range: ByteRange) -> Result<Option<Bytes>> {
+        if let Some(played) = &self.caller.played {
+            played.begin(&mut self.is_begun)?;
+            return played.read_in(key, range);
+        }
         let blob = self.caller.blob(key);
         let known = self.at.get(&blob).copied();
         let place = known.map_or(Place::Transaction, Place::At);
@@ -302,6 +340,11 @@ impl Deal<'_> {
     /// # Errors
     /// What the client answers; after `TimedOut` the outcome is still unknown.
     pub fn commit(&mut self) -> Result<()> {
+        if let Some(played) = &self.caller.played {
+            played.begin(&mut self.is_begun)?;
+            self.outcomes = played.commit(&self.blobs)?;
+            return Ok(());
+        }
         let client = &self.caller.client;
         let (blobs, reads) = (std::mem::take(&mut self.blobs), std::mem::take(&mut self.reads));
         let mut answer = client.commit(blobs, reads, std::mem::take(&mut self.leases)).wait();

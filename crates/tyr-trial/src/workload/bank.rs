@@ -97,9 +97,7 @@ fn audit_at_once(stage: &Stage, scribe: &mut Scribe, operation: &str) -> Result<
 fn audit_by_snapshot(stage: &Stage, scribe: &mut Scribe) -> Result<()> {
     let accounts = keys();
     scribe.record("audit-snapshot", Moment::Snapshot, asked(&accounts), |steps| {
-        let (at, _lease) = stage.caller.moment()?;
-        steps.iter_mut().zip(&accounts).try_for_each(|(step, key)| {
-            answer(step, stage.caller.read_at(key, range(0, 1), at)?).map(drop)
-        })
+        let found = stage.caller.read_snapshot(&accounts, range(0, 1))?;
+        steps.iter_mut().zip(found).try_for_each(|(step, bytes)| answer(step, bytes).map(drop))
     })
 }

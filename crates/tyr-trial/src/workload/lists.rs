@@ -145,9 +145,7 @@ fn read_many(stage: &Stage, scribe: &mut Scribe, keys: &[String]) -> Result<()> 
 fn snapshot(stage: &Stage, scribe: &mut Scribe, keys: &[String]) -> Result<()> {
     let twice: Vec<String> = keys.iter().chain(keys.first()).cloned().collect();
     scribe.record("snapshot", Moment::Snapshot, asked(&twice), |steps| {
-        let (at, _lease) = stage.caller.moment()?;
-        steps.iter_mut().zip(&twice).try_for_each(|(step, key)| {
-            answer(step, stage.caller.read_at(key, range(0, LONG), at)?)
-        })
+        let found = stage.caller.read_snapshot(&twice, range(0, LONG))?;
+        steps.iter_mut().zip(found).try_for_each(|(step, bytes)| answer(step, bytes))
     })
 }

@@ -193,6 +193,23 @@ impl Workload {
         KeyspaceConfig { chunk_size, durability, placed_by, ..KeyspaceConfig::default() }
     }
 
+    /// Whether its clients do nothing but what [workers](crate::worker) can.
+    pub fn can_be_played(self) -> bool {
+        match self {
+            Self::Lists | Self::Bank | Self::Counters | Self::Log | Self::Registers => true,
+            Self::Listings
+            | Self::Stamps
+            | Self::Holes
+            | Self::Locks
+            | Self::Uploads
+            | Self::Groups
+            | Self::Watches
+            | Self::Kept
+            | Self::SharedLogs
+            | Self::Zlogs => false,
+        }
+    }
+
     /// How many clients it has where `all` others have so many: what is about who comes in whose
     /// way has two at least, and what is watched one who writes and two who watch. Logs have
     /// three, too: each does one thing after the other.
