@@ -227,6 +227,19 @@ impl EmbeddedStore {
         self.readable(entry)?.attributes(name, at)
     }
 
+    /// The same, if memory alone can answer; `None` when the disk is needed.
+    pub fn attributes_resident(
+        &self,
+        entry: &KeyspaceEntry,
+        name: &BlobName,
+        at: Timestamp,
+    ) -> Option<Result<Option<Attributes>>> {
+        match self.readable(entry) {
+            Ok(store) => store.attributes_resident(name, at),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
     /// A page of what is written of a range of a blob; `None` when there is no such blob.
     ///
     /// # Errors

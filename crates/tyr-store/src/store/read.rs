@@ -96,6 +96,16 @@ impl Store {
         Ok(attributes.exists.then_some(attributes))
     }
 
+    /// The same, if memory alone can answer; `None` when the disk is needed.
+    pub fn attributes_resident(
+        &self,
+        name: &BlobName,
+        at: Timestamp,
+    ) -> Option<Result<Option<Attributes>>> {
+        let attributes = self.recent.look(name, |state| state.attributes_at(at))?;
+        Some(attributes.map(|it| it.exists.then_some(it)).ok_or_else(|| too_old(name)))
+    }
+
     /// Makes sure that memory holds all of `range`, which is short, in the newest version.
     ///
     /// # Errors

@@ -16,6 +16,13 @@ use tyr_types::{
 };
 
 use super::{Answer, Found, ReadVersions};
+use crate::offload::offload;
+
+/// What is read first of a whole blob from memory: most blobs end there.
+const SHORT: u64 = 4096;
+
+/// A whole blob of more bytes is not copied by who asks for it from an executor's thread.
+const COPIED_AT_ONCE_MAX: u64 = 1 << 20;
 
 /// A keyspace of a store in this process.
 #[derive(Clone, Debug)]
@@ -57,8 +64,16 @@ impl EmbeddedSpace {
         self.store.read(&self.entry, name, range, Timestamp::MAX).map(found)
     }
 
+    pub async fn fetch(&self, name: &BlobName, range: ByteRange) -> Result<Answer> {
+        if let Some(answer) = self.read_resident(name, range) {
+            return answer;
+        }
+        let (space, name) = (self.clone(), name.clone());
+        offload(move || space.read(&name, range)).await
+    }
+
     /// The same if memory can answer.
-    pub fn read_resident(&self, name: &BlobName, range: ByteRange) -> Option<Result<Answer>> {
+    fn read_resident(&self, name: &BlobName, range: ByteRange) -> Option<Result<Answer>> {
         let answer = self.store.read_resident(&self.entry, name, range, Timestamp::MAX)?;
         Some(answer.map(found))
     }
@@ -72,9 +87,44 @@ impl EmbeddedSpace {
         self.read(name, ByteRange { start: 0, end: limits::READ_LEN_MAX })
     }
 
+    pub async fn fetch_whole(&self, name: &BlobName) -> Result<Answer> {
+        if let Some(answer) = self.read_whole_resident(name) {
+            return answer;
+        }
+        let (space, name) = (self.clone(), name.clone());
+        offload(move || space.read_whole(&name)).await
+    }
+
+    /// The same of a blob that is not long, if memory can answer.
+    fn read_whole_resident(&self, name: &BlobName) -> Option<Result<Answer>> {
+        let first = self.read_resident(name, ByteRange { start: 0, end: SHORT })?;
+        match first.as_ref().ok().and_then(Option::as_ref).and_then(|found| found.size) {
+            Some(size) if size > COPIED_AT_ONCE_MAX => None,
+            // Of one moment: what was read first may have been replaced since.
+            Some(size) if size > SHORT => {
+                self.read_resident(name, ByteRange { start: 0, end: limits::READ_LEN_MAX })
+            }
+            Some(_) | None => Some(first),
+        }
+    }
+
     pub fn stat(&self, name: &BlobName) -> Result<Option<Stat>> {
         let attributes = self.store.attributes(&self.entry, name, Timestamp::MAX)?;
         Ok(attributes.and_then(|found| found.stat()))
+    }
+
+    pub async fn fetch_stat(&self, name: &BlobName) -> Result<Option<Stat>> {
+        if let Some(stat) = self.stat_resident(name) {
+            return stat;
+        }
+        let (space, name) = (self.clone(), name.clone());
+        offload(move || space.stat(&name)).await
+    }
+
+    /// The same if memory can answer.
+    fn stat_resident(&self, name: &BlobName) -> Option<Result<Option<Stat>>> {
+        let attributes = self.store.attributes_resident(&self.entry, name, Timestamp::MAX)?;
+        Some(attributes.map(|it| it.and_then(|found| found.stat())))
     }
 
     pub fn lease(
@@ -200,6 +250,23 @@ impl EmbeddedView {
             Moment::Kept(at) => self.store.attributes_kept(&space.entry, name, *at)?,
         };
         Ok(attributes.and_then(|found| found.stat()))
+    }
+
+    /// The same if memory can answer.
+    pub fn stat_resident(
+        &self,
+        space: &EmbeddedSpace,
+        name: &BlobName,
+    ) -> Option<Result<Option<Stat>>> {
+        let Moment::InUse(guard) = &self.moment else { return None };
+        if !guard.is_settled() {
+            return None;
+        }
+        let attributes = self.store.attributes_resident(&space.entry, name, guard.at())?;
+        Some(attributes.and_then(|found| {
+            check(guard, found.is_some())?;
+            Ok(found.and_then(|found| found.stat()))
+        }))
     }
 
     /// A page of what is written of a range then; `None`: no such blob.

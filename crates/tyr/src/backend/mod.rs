@@ -395,13 +395,7 @@ impl Space {
 
     pub async fn fetch(&self, name: &BlobName, range: ByteRange) -> Result<Answer> {
         let answer = match self {
-            Self::Embedded(space) => match space.read_resident(name, range) {
-                Some(answer) => answer,
-                None => {
-                    let (space, name) = (space.clone(), name.clone());
-                    offload(move || space.read(&name, range)).await
-                }
-            },
+            Self::Embedded(space) => space.fetch(name, range).await,
             Self::Remote(space) => space.read(name, range, false).await,
         };
         answer.map_err(|error| self.named(error))
@@ -419,10 +413,7 @@ impl Space {
 
     pub async fn fetch_whole(&self, name: &BlobName) -> Result<Answer> {
         let answer = match self {
-            Self::Embedded(space) => {
-                let (space, name) = (space.clone(), name.clone());
-                offload(move || space.read_whole(&name)).await
-            }
+            Self::Embedded(space) => space.fetch_whole(name).await,
             Self::Remote(space) => space.read_whole(name).await,
         };
         answer.map_err(|error| self.named(error))
@@ -449,10 +440,7 @@ impl Space {
 
     pub async fn fetch_stat(&self, name: &BlobName) -> Result<Option<Stat>> {
         let stat = match self {
-            Self::Embedded(space) => {
-                let (space, name) = (space.clone(), name.clone());
-                offload(move || space.stat(&name)).await
-            }
+            Self::Embedded(space) => space.fetch_stat(name).await,
             Self::Remote(space) => space.stat(name).await,
         };
         stat.map_err(|error| self.named(error))

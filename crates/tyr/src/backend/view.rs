@@ -80,10 +80,18 @@ impl View {
 
     pub async fn fetch_stat(&self, space: &Space, name: &BlobName) -> Result<Option<Stat>> {
         let answer = match (self, space) {
+            (Self::Embedded(view), Space::Embedded(space)) => {
+                match view.stat_resident(space, name) {
+                    Some(answer) => answer,
+                    None => {
+                        let (view, space, name) = (view.clone(), space.clone(), name.clone());
+                        offload(move || view.stat(&space, &name)).await
+                    }
+                }
+            }
             (Self::Remote(view), Space::Remote(_)) => view.stat(name).await,
-            (Self::Embedded(_) | Self::Remote(_), _) => {
-                let (view, space, name) = (self.clone(), space.clone(), name.clone());
-                offload(move || view.stat(&space, &name)).await
+            (Self::Embedded(_), Space::Remote(_)) | (Self::Remote(_), Space::Embedded(_)) => {
+                Err(strange(space))
             }
         };
         answer.map_err(|error| space.named(error))

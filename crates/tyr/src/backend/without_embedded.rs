@@ -189,7 +189,15 @@ impl EmbeddedSpace {
         match *self {}
     }
 
-    pub fn read_resident(&self, _: &BlobName, _: ByteRange) -> Option<Result<Answer>> {
+    pub async fn fetch(&self, _: &BlobName, _: ByteRange) -> Result<Answer> {
+        match *self {}
+    }
+
+    pub async fn fetch_whole(&self, _: &BlobName) -> Result<Answer> {
+        match *self {}
+    }
+
+    pub async fn fetch_stat(&self, _: &BlobName) -> Result<Option<Stat>> {
         match *self {}
     }
 
@@ -221,6 +229,10 @@ impl EmbeddedView {
 
     pub fn into_guard(self) -> Option<Arc<SnapshotGuard>> {
         match self {}
+    }
+
+    pub fn stat_resident(&self, _: &EmbeddedSpace, _: &BlobName) -> Option<Result<Option<Stat>>> {
+        match *self {}
     }
 
     pub fn read(&self, _: &EmbeddedSpace, _: &BlobName, _: ByteRange) -> Result<Answer> {

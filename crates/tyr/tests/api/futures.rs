@@ -9,7 +9,7 @@ use tyr::{
     ByteRange, Bytes, ErrorKind, Key, Keyspace, KeyspaceConfig, Number, PlacedBy, ReadRequest,
     Scan, Transform, Tyr,
 };
-use tyr_testing::{Opened, stores};
+use tyr_testing::{Kind, Opened, stores};
 
 /// Runs `work` on a store of each kind, with an empty keyspace.
 fn each<F: Future<Output = ()>>(work: impl Fn(Tyr, Keyspace) -> F) {
@@ -246,6 +246,47 @@ fn futures_that_are_dropped_leave_the_store_as_it_was_or_as_it_was_to_be() {
         assert!(log.iter().all(|byte| *byte == b'x' || *byte == 0));
         assert_eq!(log.len(), 51);
         assert_eq!(data.get("a").await.unwrap(), "1");
+    });
+}
+
+/// What a future answers when it is polled once.
+fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => Some(answer),
+        Poll::Pending => None,
+    }
+}
+
+#[test]
+fn what_memory_has_a_folder_answers_at_once() {
+    let opened = Opened::new(Kind::Embedded);
+    let tyr = opened.tyr.clone().into_async();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let data = tyr.create_keyspace("at-once", KeyspaceConfig::default()).await.unwrap();
+        for len in [0, 1, 4096, 4097, 20_000] {
+            data.put("a", vec![7; len]).await.unwrap();
+            assert_eq!(at_once(data.get("a")).unwrap().unwrap(), vec![7; len]);
+            assert_eq!(at_once(data.read("a", 0, 5000)).unwrap().unwrap().len(), len.min(5000));
+            assert_eq!(at_once(data.stat("a")).unwrap().unwrap().size, len as u64);
+            let snapshot = tyr.snapshot().await.unwrap();
+            data.put("a", "newer").await.unwrap();
+            assert_eq!(at_once(snapshot.get(&data, "a")).unwrap().unwrap(), vec![7; len]);
+            let mut transaction = tyr.begin();
+            assert_eq!(at_once(transaction.get(&data, "a")).unwrap().unwrap(), "newer");
+        }
+        data.delete("a").await.unwrap();
+        let gone = at_once(data.get("a")).unwrap().unwrap_err();
+        assert_eq!(gone.kind(), ErrorKind::NotFound);
+        // What is long, and what memory does not have, is a thread's.
+        data.put("long", vec![7; 2 << 20]).await.unwrap();
+        assert_eq!(data.get("long").await.unwrap(), vec![7; 2 << 20]);
+        assert_eq!(data.get("none").await.unwrap_err().kind(), ErrorKind::NotFound);
+        tyr.drop_keyspace("at-once").await.unwrap();
+        let dropped = at_once(data.get("long")).unwrap().unwrap_err();
+        assert_eq!(dropped.kind(), ErrorKind::NotFound);
+        let dropped = at_once(data.stat("long")).unwrap().unwrap_err();
+        assert_eq!(dropped.kind(), ErrorKind::NotFound);
     });
 }
 
