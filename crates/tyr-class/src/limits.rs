@@ -37,6 +37,10 @@ pub const SAFEPOINTS_PER_LOOK: u64 = 16;
 /// Virtual machines that a thread keeps for its next calls; each has half a megabyte.
 pub const MACHINES_MAX: usize = 32;
 
+/// Bytes of the machines that all threads of a process keep: 512 of them as they are when they are
+/// new, and a part of what a node has for its cache. Above it calls make their machines anew.
+pub const MACHINE_BYTES_MAX: usize = 256 << 20;
+
 /// Bytes of a key of a map: a key of a blob fits, but for a few bytes, and four records of a leaf
 /// fit a page whatever their keys are.
 pub const MAP_KEY_LEN_MAX: usize = 1_000;

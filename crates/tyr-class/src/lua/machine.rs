@@ -110,6 +110,11 @@ impl Machine {
         })
     }
 
+    /// Bytes that it has now.
+    pub fn used_memory(&self) -> usize {
+        self.lua.used_memory()
+    }
+
     /// Runs a method.
     pub fn run(&self, context: &mut dyn Context, run: &Run<'_>) -> Ended<Bytes> {
         let (now, transaction) = (context.now_us(), context.transaction());
