@@ -85,6 +85,17 @@ impl Balancer {
         }
     }
 
+    /// The same that goes on with what the policy kept.
+    #[must_use]
+    pub fn keeping(self, states: BTreeMap<u16, String>) -> Self {
+        Self { states, ..self }
+    }
+
+    /// What the policy keeps, by node.
+    pub fn states(&self) -> &BTreeMap<u16, String> {
+        &self.states
+    }
+
     fn holds(&self, rule: Rule) -> bool {
         #[cfg(test)]
         let missing = self.missing;
@@ -302,6 +313,10 @@ mod tests {
         let said = balancer.tick(1, &nodes).lines;
         let said: Vec<&str> = said.iter().map(|line| line.text.as_str()).collect();
         assert_eq!(said, ["node 1 has 2", "node 2 has 4"]);
+        // Another goes on with it.
+        let mut other = self::balancer(script, None).keeping(balancer.states().clone());
+        let said = other.tick(2, &nodes).lines;
+        assert_eq!(said[1].text, "node 2 has 6");
     }
 
     #[test]

@@ -7,14 +7,15 @@
 //! ```
 //!
 //! Each node has such a thread, and one of them leads. If it dies, its key goes with its presence,
-//! and another leads, whose policy begins without a state. Who stood still meanwhile assigns
-//! nothing any more: its moves are made on condition of its key.
+//! and another leads, whose policy goes on with what it kept (`balancer/state`). Who stood still
+//! meanwhile assigns nothing any more: its moves are made on condition of its key.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use tyr::blocking::{Metadata, Presence, Tyr};
 use tyr::metadata::{Expected, Path, Transaction};
 use tyr::{ErrorKind, Result};
@@ -30,6 +31,9 @@ use super::installed::{self, RECORD, Record};
 /// Who leads.
 const LEADER: &str = "balancer/leader";
 
+/// What the policy keeps, for who leads next.
+const STATE: &str = "balancer/state";
+
 /// After so long without a word another leads.
 const THERE: Duration = Duration::from_secs(5);
 
@@ -41,6 +45,9 @@ const AGAIN: Duration = Duration::from_secs(2);
 
 /// What a failure is said of again after.
 const SAID_AGAIN: Duration = Duration::from_secs(600);
+
+/// Failures that are remembered for that: those of each node of a large cluster, and of its seats.
+const FAILURES_MAX: usize = 64;
 
 /// So many lines of a policy a minute go to the cluster log, and the same one once in
 /// [`SAID_AGAIN`]: a node has twenty a minute for all that it has to say there, damage on its disk
@@ -84,8 +91,8 @@ struct Work {
     say: Say,
     is_over: Arc<AtomicBool>,
     begun: Instant,
-    /// What was last said to fail, and when.
-    failed: Option<(String, Instant)>,
+    /// What was said to fail lately, and when.
+    failed: Vec<(String, Instant)>,
     /// Lines of the policy that were passed on lately, and when.
     passed: Vec<(String, Instant)>,
     /// How many may be.
@@ -98,13 +105,57 @@ struct Leading {
     /// Of its key.
     revision: u64,
     balancer: Option<Balancer>,
+    /// What the metadata has of what the policy keeps.
+    kept: Kept,
     next: Instant,
+}
+
+impl Leading {
+    /// Writes down what the policy keeps, if that has changed; whether this node still leads.
+    fn keep(&mut self, metadata: &Metadata, version: u32) -> Result<bool> {
+        let states = self.balancer.as_ref().map(|it| it.states().clone()).unwrap_or_default();
+        let kept = Kept { version, states };
+        if kept == self.kept {
+            return Ok(true);
+        }
+        match kept.write(metadata, self.revision) {
+            Ok(()) => self.kept = kept,
+            // Somebody else leads.
+            Err(error) if error.kind() == ErrorKind::Conflict => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        Ok(true)
+    }
+}
+
+/// What a version of the policy keeps, by node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Kept {
+    version: u32,
+    states: BTreeMap<u16, String>,
+}
+
+impl Kept {
+    /// What is kept for this version; nothing where that is of another, or cannot be read.
+    fn find(metadata: &Metadata, version: u32) -> Result<Self> {
+        let entry = metadata.get(STATE)?;
+        let kept = entry.and_then(|entry| serde_json::from_slice::<Self>(&entry.value).ok());
+        let none = Self { version, ..Self::default() };
+        Ok(kept.filter(|kept| kept.version == version).unwrap_or(none))
+    }
+
+    /// Writes it, if this node still leads by the key of that revision.
+    fn write(&self, metadata: &Metadata, leader: u64) -> Result<()> {
+        let value = serde_json::to_vec(self).expect("numbers and texts are JSON");
+        let transaction = Transaction::new().when(Path::new(LEADER)?, Expected::Revision(leader));
+        metadata.transact(transaction.put(Path::new(STATE)?, value)).map(drop)
+    }
 }
 
 impl Work {
     fn new(node: u16, say: Say, is_over: Arc<AtomicBool>, begun: Instant) -> Self {
         let lines = RepeatLimit::new(POLICY_LINES_MAX, POLICY_LINES, 1);
-        Self { node, say, is_over, begun, failed: None, passed: Vec::new(), lines }
+        Self { node, say, is_over, begun, failed: Vec::new(), passed: Vec::new(), lines }
     }
 
     fn run(&mut self, store: &HostedStore) {
@@ -173,7 +224,8 @@ impl Work {
         match presence.transact(claim.put(path, self.node.to_string())) {
             Ok(revision) => {
                 let next = Instant::now() + tick;
-                Ok(Some(Leading { presence, revision, balancer: None, next }))
+                let (balancer, kept) = (None, Kept::default());
+                Ok(Some(Leading { presence, revision, balancer, kept, next }))
             }
             Err(error) if error.kind() == ErrorKind::Conflict => Ok(None),
             Err(error) => Err(error),
@@ -191,7 +243,8 @@ impl Work {
                 match self.compile(&script, record.tick_ms) {
                     Ok(balancer) => {
                         self.say(format!("policy {name}, version {number}, runs here"));
-                        leading.balancer.insert(balancer)
+                        leading.kept = Kept::find(&store.metadata(), number)?;
+                        leading.balancer.insert(balancer.keeping(leading.kept.states.clone()))
                     }
                     Err(error) => {
                         self.fail(format!("policy {name}, version {number}: {error}"));
@@ -204,6 +257,9 @@ impl Work {
         let nodes: Vec<NodeMetrics> = directory.list()?.nodes.iter().map(metrics).collect();
         let now_us = u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         let Tick { moves, lines, failure } = balancer.tick(now_us, &nodes);
+        if !leading.keep(&store.metadata(), number)? {
+            return Ok(false);
+        }
         for line in lines {
             self.pass_on(format!("{}: {}", line.level, line.text), Instant::now());
         }
@@ -257,17 +313,22 @@ impl Work {
         self.passed.push((text, now));
     }
 
-    /// Says a failure, if it is another, or was said long ago.
+    /// Says a failure now.
     fn fail(&mut self, text: String) {
-        let now = Instant::now();
-        let is_said = self
-            .failed
-            .as_ref()
-            .is_some_and(|(said, at)| *said == text && now.duration_since(*at) < SAID_AGAIN);
-        if !is_said {
-            self.say(text.clone());
-            self.failed = Some((text, now));
+        self.fail_at(text, Instant::now());
+    }
+
+    /// Says a failure, if it is another than those that were said lately.
+    fn fail_at(&mut self, text: String, now: Instant) {
+        self.failed.retain(|(_, at)| now.duration_since(*at) < SAID_AGAIN);
+        if self.failed.iter().any(|(said, _)| *said == text) {
+            return;
         }
+        if self.failed.len() >= FAILURES_MAX {
+            self.failed.remove(0);
+        }
+        self.say(text.clone());
+        self.failed.push((text, now));
     }
 }
 
@@ -299,6 +360,24 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+
+    #[test]
+    fn failures_that_take_turns_are_said_once_each() {
+        let (says, said) = mpsc::channel();
+        let say: Say = Box::new(move |text| says.send(text).expect("the test listens"));
+        let begun = Instant::now();
+        let mut work = Work::new(1, say, Arc::default(), begun);
+        for turn in 0..10 {
+            work.fail_at(format!("node {}", turn % 3), begun);
+        }
+        assert_eq!(said.try_iter().count(), 3);
+        work.fail_at("node 1".to_owned(), begun + SAID_AGAIN);
+        assert_eq!(said.try_iter().count(), 1, "that was long ago");
+        for other in 0..3 * FAILURES_MAX {
+            work.fail_at(format!("seat {other}"), begun + SAID_AGAIN);
+        }
+        assert_eq!(work.failed.len(), FAILURES_MAX);
+    }
 
     #[test]
     fn a_policy_says_five_other_lines_a_minute_however_much_it_says() {
