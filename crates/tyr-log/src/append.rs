@@ -15,7 +15,7 @@ use crate::frame::Batch;
 use crate::log::{Log, Segment};
 use crate::position::Position;
 use crate::segment;
-use crate::tries::TRIES_MAX;
+use crate::tries::Tries;
 
 /// Where a batch is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Log {
     pub async fn append_batch(&self, batch: &Batch) -> Result<Appended> {
         let partition = batch.partition().unwrap_or_else(|| self.next_partition());
         let tail = self.tail_of(partition)?;
-        let mut tries = 0;
+        let mut tries = Tries::default();
         loop {
             let mut transaction = self.shared.store.begin();
             let appending = self.add(&mut transaction, tail.current(), batch)?;
@@ -76,12 +76,9 @@ impl Log {
                 }
                 other => other,
             };
-            tries += 1;
             match committed {
                 Ok(committed) => return appending.finish(&committed).await,
-                Err(error) if error.kind() == ErrorKind::Conflict && tries < TRIES_MAX => {
-                    self.refresh(partition).await?;
-                }
+                Err(error) if tries.again(&error).await => self.refresh(partition).await?,
                 Err(error) => return Err(error),
             }
         }

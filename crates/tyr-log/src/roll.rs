@@ -6,12 +6,12 @@
 
 use std::sync::atomic::Ordering;
 
-use tyr::{Error, ErrorKind, Result};
+use tyr::{ErrorKind, Result};
 
 use crate::description::{SEALED_AT, last_at};
 use crate::log::{Log, Segment};
 use crate::segment::{self, CLOSED_AT, Closed};
-use crate::tries::TRIES_MAX;
+use crate::tries::Tries;
 
 impl Log {
     /// Closes a segment and makes the next one, unless somebody has done or does so.
@@ -61,7 +61,8 @@ impl Log {
     /// `NotFound` when it was deleted; whatever the store answers.
     pub async fn seal(&self) -> Result<()> {
         let shared = &*self.shared;
-        for _ in 0..TRIES_MAX {
+        let mut tries = Tries::default();
+        loop {
             let description = self.describe().await?;
             if description.is_sealed {
                 return Ok(());
@@ -77,14 +78,12 @@ impl Log {
             let is_sealed = 1_u64.to_le_bytes().to_vec();
             transaction.write(&shared.keyspace, &shared.key, SEALED_AT, is_sealed)?;
             match transaction.commit().await {
-                Err(error) if error.kind() == ErrorKind::Conflict => {}
-                Err(error) => return Err(error),
+                Err(error) if tries.again(&error).await => {}
+                Err(error) => {
+                    return Err(error.context(format!("log {} is not sealed", shared.name)));
+                }
                 Ok(_) => return Ok(()),
             }
         }
-        Err(Error::conflict(format!(
-            "log {} goes on in other segments faster than it can be sealed: try again",
-            shared.name
-        )))
     }
 }

@@ -9,11 +9,9 @@ use tyr::{Error, ErrorKind};
 
 use crate::log::now_us;
 
-/// How often a transaction is run, or goes on elsewhere, before it gives up.
-pub const TRIES_MAX: u32 = 64;
-/// For so long it is run again however often that was: while nodes are cut off from each other all
-/// runs may meet the same conflict, and 64 of them take less than a second.
-const TRIED_MIN: Duration = Duration::from_secs(10);
+/// For so long a transaction is run again, or goes on elsewhere, however often that is: while nodes
+/// are cut off from each other all runs may meet the same conflict, one after the other.
+const TRIED_FOR: Duration = Duration::from_secs(10);
 
 /// The runs of one transaction so far.
 #[derive(Debug)]
@@ -32,8 +30,7 @@ impl Tries {
     /// Whether it is to be run again after it ended so; then a pause is over.
     pub async fn again(&mut self, error: &Error) -> bool {
         self.count += 1;
-        let is_early = self.count < TRIES_MAX || self.begun.elapsed() < TRIED_MIN;
-        let is_again = error.kind() == ErrorKind::Conflict && is_early;
+        let is_again = error.kind() == ErrorKind::Conflict && self.begun.elapsed() < TRIED_FOR;
         if is_again {
             let pause = self.pause(now_us());
             blocking::unblock(move || std::thread::sleep(pause)).await;
@@ -55,7 +52,7 @@ mod tests {
     #[test]
     fn pauses_grow_up_to_a_bound() {
         let tries = |count| Tries { count, ..Tries::default() };
-        let pauses = |chance| (1..TRIES_MAX).map(move |n| tries(n).pause(chance));
+        let pauses = |chance| (1..64).map(move |n| tries(n).pause(chance));
         assert!(pauses(0).is_sorted());
         assert!(pauses(u64::MAX).all(|pause| pause <= Duration::from_millis(10)));
         assert_eq!(tries(1).pause(0), Duration::from_micros(20));

@@ -17,7 +17,7 @@ use crate::options::Retention;
 use crate::position::{Cut, Position};
 use crate::segment::HEAD_LEN;
 use crate::start::is_behind;
-use crate::tries::TRIES_MAX;
+use crate::tries::Tries;
 
 /// Segments or checkpoints that go in one transaction.
 const STEP: usize = 64;
@@ -119,7 +119,8 @@ impl Log {
             (true, Some(number)) => Some(number),
             (true, None) => Some(self.number_of(to).await?),
         };
-        for _ in 0..TRIES_MAX {
+        let mut tries = Tries::default();
+        loop {
             let description = self.describe().await?;
             let mut transaction = shared.store.begin();
             let mut moves = 0;
@@ -142,15 +143,13 @@ impl Log {
                 transaction.write(&shared.keyspace, &shared.key, MARKED_NUMBER_AT, bytes)?;
             }
             match transaction.commit().await {
-                Err(error) if error.kind() == ErrorKind::Conflict => {}
-                Err(error) => return Err(error),
+                Err(error) if tries.again(&error).await => {}
+                Err(error) => {
+                    return Err(error.context(format!("log {} is not trimmed", shared.name)));
+                }
                 Ok(_) => return Ok(()),
             }
         }
-        Err(Error::conflict(format!(
-            "others trim log {} at the same time, again and again: try again",
-            shared.name
-        )))
     }
 
     /// What is before a position in its own segment becomes a hole.

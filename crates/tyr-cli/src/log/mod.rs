@@ -33,6 +33,8 @@ pub enum LogCommand {
     Groups(groups::GroupsArguments),
     /// Forget entries and give their space back
     Trim(upkeep::TrimArguments),
+    /// Change what of a log may go by itself
+    Retention(upkeep::RetentionArguments),
     /// Show what there is of a log, or of all
     Status(upkeep::StatusArguments),
     /// Make a log take no more entries
@@ -50,6 +52,7 @@ pub fn run(session: &mut Session, command: LogCommand) -> Outcome {
         LogCommand::Tail(arguments) => reading::tail(session, &arguments),
         LogCommand::Groups(arguments) => groups::run(session, &arguments),
         LogCommand::Trim(arguments) => upkeep::trim(session, &arguments),
+        LogCommand::Retention(arguments) => upkeep::retention(session, &arguments),
         LogCommand::Status(arguments) => upkeep::status(session, &arguments),
         LogCommand::Seal(arguments) => upkeep::seal(session, &arguments),
         LogCommand::Delete(arguments) => upkeep::delete(session, &arguments),

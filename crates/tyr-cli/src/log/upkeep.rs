@@ -1,8 +1,9 @@
-//! Making logs and looking after them: `tyr log create`, `status`, `trim`, `seal`, `delete`.
+//! Making logs and looking after them: `tyr log create`, `status`, `trim`, `retention`, `seal`,
+//! `delete`.
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use serde_json::{Value, json};
 use tyr::{KeyspaceConfig, Result};
 use tyr_log::{Log, Options, Retention, Start, Status, Trimmed};
@@ -20,9 +21,10 @@ use crate::telemetry::runtime;
 /// `tyr log create`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The keyspace is made if it is missing, and the store if its directory is. All that is said here \
-stays so for the log's life. A log with one partition has one strict order; one with several takes \
-more writers at a time, and with --strict they have one strict order, too, and numbers.
+The keyspace is made if it is missing, and the store if its directory is. What is said here stays \
+so for the log's life, but for what may go by itself (tyr log retention). A log with one partition \
+has one strict order; one with several takes more writers at a time, and with --strict they have \
+one strict order, too, and numbers.
 
 Examples:
   tyr log create orders
@@ -68,6 +70,41 @@ pub struct TrimArguments {
     /// Where what is kept begins
     #[arg(long, value_name = "PLACE", value_parser = parse_start)]
     before: Option<Start>,
+}
+
+/// `tyr log retention`
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("what").required(true).multiple(true))]
+#[command(after_help = "\
+What is too old or too much goes whenever the log goes on in another segment, and with `tyr log \
+trim` without --before. What is not said here stays as it was; `off` lets nothing go for that.
+
+Examples:
+  tyr log retention orders --retain-for 30d
+  tyr log retention orders --retain 100GiB --retain-for off")]
+pub struct RetentionArguments {
+    #[command(flatten)]
+    name: NameArguments,
+    /// Entries older than this may go by themselves, like 90s, 15m, 6h, 7d; or off
+    #[arg(long, group = "what", value_name = "DURATION", value_parser = or_off(parse_duration))]
+    retain_for: Option<Bound<Duration>>,
+    /// All but the newest so many bytes may go by themselves; or off
+    #[arg(long, group = "what", value_name = "SIZE", value_parser = or_off(parse_size))]
+    retain: Option<Bound<u64>>,
+}
+
+/// A bound of what is kept, or none.
+#[derive(Clone, Copy, Debug)]
+struct Bound<T>(Option<T>);
+
+/// Takes what the parser takes, or `off`.
+fn or_off<T>(
+    parse: impl Fn(&str) -> std::result::Result<T, String> + Clone,
+) -> impl Fn(&str) -> std::result::Result<Bound<T>, String> + Clone {
+    move |text| match text {
+        "off" => Ok(Bound(None)),
+        _ => parse(text).map(|bound| Bound(Some(bound))),
+    }
 }
 
 /// `tyr log status`
@@ -158,6 +195,35 @@ pub fn trim(session: &mut Session, arguments: &TrimArguments) -> Outcome {
     )
 }
 
+/// Changes what may go by itself.
+pub fn retention(session: &mut Session, arguments: &RetentionArguments) -> Outcome {
+    let (runtime, log) = arguments.name.open(session, Access::Write)?;
+    let retention = runtime.block_on(async {
+        let mut retention = log.status().await?.retention;
+        if let Some(Bound(age)) = arguments.retain_for {
+            retention.age = age;
+        }
+        if let Some(Bound(bytes)) = arguments.retain {
+            retention.bytes = bytes;
+        }
+        log.set_retention(retention).await.map(|()| retention)
+    })?;
+    let words = retention_words(&retention);
+    session.output.record(
+        &json!({
+            "retain_seconds": retention.age.map(|age| age.as_secs_f64()),
+            "retain_bytes": retention.bytes,
+        }),
+        &if words.is_empty() { "nothing goes by itself".to_owned() } else { words.join("; ") },
+    )
+}
+
+fn retention_words(retention: &Retention) -> Vec<String> {
+    let age = retention.age.map(|age| format!("kept for {}", duration_text(age)));
+    let bytes = retention.bytes.map(|bytes| format!("kept: the newest {}", size_text(bytes)));
+    age.into_iter().chain(bytes).collect()
+}
+
 /// Shows what there is.
 pub fn status(session: &mut Session, arguments: &StatusArguments) -> Outcome {
     let keyspace = &arguments.place.keyspace;
@@ -187,12 +253,7 @@ fn heading(log: &str, status: &Status) -> String {
         words.push(format!("strict, numbers {first} to before {next}"));
     }
     words.push(format!("segments of {}", size_text(status.segment_bytes)));
-    if let Some(age) = status.retention.age {
-        words.push(format!("kept for {}", duration_text(age)));
-    }
-    if let Some(bytes) = status.retention.bytes {
-        words.push(format!("kept: the newest {}", size_text(bytes)));
-    }
+    words.extend(retention_words(&status.retention));
     words.join("; ")
 }
 

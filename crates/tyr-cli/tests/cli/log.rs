@@ -84,13 +84,25 @@ fn a_log_is_trimmed_sealed_and_deleted() {
     assert_eq!((code, kind.as_str()), (3, "NotFound"));
     assert!(text.contains(&format!("the partition begins at {at}")), "{text}");
     shell.ok(["log", "trim", "orders"]);
+    let kept = |words: &[&str]| {
+        shell.json(["log", "retention", "orders"].iter().chain(words))[0]["retain_bytes"].clone()
+    };
+    assert_eq!(kept(&["--retain-for", "7d"]), serde_json::Value::Null);
+    assert_eq!(kept(&["--retain", "1KiB"]), 1024);
+    assert!(shell.text(["log", "status", "orders"]).contains("kept for 7d; kept: the newest 1.0"));
+    assert_eq!(kept(&["--retain-for", "off"]), 1024, "what is not said stays");
+    shell.ok(["log", "trim", "orders"]);
+    assert!(shell.json(["log", "read", "orders"]).len() < entries.len() - 75);
+    assert_eq!(kept(&["--retain", "off"]), serde_json::Value::Null);
+    assert_eq!(shell.refused(["log", "retention", "orders"]).0, 2, "something is to be said");
+    let at = shell.json(["log", "status", "orders"])[0]["partitions"][0]["begin"].clone();
 
     shell.ok(["log", "seal", "orders"]);
     let (code, _, text) = shell.refused(["log", "append", "orders", "--value", "late"]);
     assert_eq!(code, 9);
     assert!(text.contains("log orders is sealed"), "{text}");
     let status = &shell.json(["log", "status", "orders"])[0];
-    assert_eq!((&status["sealed"], &status["partitions"][0]["begin"]), (&true.into(), &at.into()));
+    assert_eq!((&status["sealed"], &status["partitions"][0]["begin"]), (&true.into(), &at));
     assert!(shell.text(["log", "status", "orders"]).contains("sealed; segments of 1.0 KiB"));
     assert_eq!(shell.text(["log", "status"]), "orders\n");
     shell.ok(["log", "delete", "orders"]);
