@@ -84,6 +84,20 @@ impl Classes {
         }
     }
 
+    /// Makes sure that a script is the version of its class that is called. Where it is already
+    /// nothing is written, no test is run, and nobody is waited for: somebody may have made it so
+    /// just now, and for half a second calls may still run what was there before.
+    ///
+    /// # Errors
+    /// As [`Classes::install`].
+    pub fn ensure(&self, name: Option<&str>, script: &[u8]) -> Result<Installed> {
+        let class = self.library.loaded.compile(name, script)?;
+        match self.library.catalog.current(class.info().name(), script)? {
+            Some(current) => Ok(current),
+            None => self.install(name, script),
+        }
+    }
+
     /// Everything that is installed, by name.
     ///
     /// # Errors

@@ -154,6 +154,18 @@ impl Catalog {
         Ok(installed)
     }
 
+    /// The version of a class that calls run, if it has this script.
+    ///
+    /// # Errors
+    /// As [`Catalog::find`].
+    pub fn current(&self, class: &str, script: &[u8]) -> Result<Option<Installed>> {
+        let Some(Found { record, .. }) = self.look(class)? else { return Ok(None) };
+        let current = record.current.and_then(|number| record.version(number));
+        let found = current.filter(|it| it.sha256 == fingerprint(script));
+        let (class, is_new) = (class.to_owned(), false);
+        Ok(found.map(|it| Installed { class, version: it.number, is_new }))
+    }
+
     /// Lets a class be called in a keyspace, or not any more; answers whether that is new. When
     /// this returns no call begins any more that may not.
     ///

@@ -52,6 +52,15 @@ impl Classes {
         unblock(move || inner.install(name.as_deref(), &script)).await
     }
 
+    /// See [`blocking::Classes::ensure`](crate::blocking::Classes::ensure).
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn ensure(&self, name: Option<&str>, script: &[u8]) -> Result<Installed> {
+        let (inner, name, script) = (self.inner.clone(), name.map(str::to_owned), script.to_vec());
+        unblock(move || inner.ensure(name.as_deref(), &script)).await
+    }
+
     /// See [`blocking::Classes::list`](crate::blocking::Classes::list).
     ///
     /// # Errors

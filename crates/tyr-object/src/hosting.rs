@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Instant;
 
 use blocking::unblock;
 use parking_lot::Mutex;
@@ -18,7 +19,7 @@ use crate::call::Call;
 use crate::seat::name::SeatName;
 use crate::seat::record::SeatMode;
 use crate::seat::serving::{Seating, seated_now, serve};
-use crate::seat::table::Seated;
+use crate::seat::table::{Looked, Seated};
 use crate::seat::{Place, SeatKind, Seats, Whose};
 
 /// Keyspaces that are remembered; when there are more all are looked for anew.
@@ -50,6 +51,7 @@ struct Shared {
     /// By number, which no other keyspace ever gets.
     keyspaces: Mutex<HashMap<KeyspaceId, Keyspace>>,
     seats: Seats,
+    looked: Mutex<Looked>,
 }
 
 /// The store of a [`Hosting`], which this does not keep.
@@ -109,6 +111,7 @@ impl Hosting {
             opened: OnceLock::new(),
             keyspaces: Mutex::default(),
             seats: Seats::of(kinds, node),
+            looked: Mutex::default(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -224,7 +227,13 @@ impl Shared {
                             return Ok(SeatAnswer::Answered(answer));
                         }
                         Ok(Some(SeatAnswer::Moved(_) | SeatAnswer::Elsewhere) | None) => {}
-                        Err(error) if error.kind() == ErrorKind::Unavailable => {}
+                        Err(error) if error.kind() == ErrorKind::Unavailable => {
+                            // It is gone, and nobody says so yet. Whoever asks waits as one does
+                            // who asked there, and asks here again.
+                            if turn > 0 && !way.must_pass {
+                                return Ok(SeatAnswer::Elsewhere);
+                            }
+                        }
                         Err(error) => return Err(error.into()),
                     }
                 }
@@ -236,7 +245,10 @@ impl Shared {
                 }
             }
         }
-        Err(unsettled().into())
+        match way.must_pass {
+            true => Err(unsettled().into()),
+            false => Ok(SeatAnswer::Elsewhere),
+        }
     }
 
     /// Asks a seat of this program; `None` when it was left meanwhile, and did nothing.
@@ -278,8 +290,17 @@ impl Shared {
         keyspace: &str,
         is_authority: bool,
     ) -> Result<Whose> {
-        let (shared, name) = (Arc::clone(self), SeatName::new(keyspace, &place.1));
-        let seated = unblock(move || seated_now(&shared.metadata()?, &name)).await?;
+        let name = SeatName::new(keyspace, &place.1);
+        let known = self.looked.lock().find(&name, Instant::now());
+        let seated = match known {
+            Some(seated) => seated,
+            None => {
+                let (shared, asked) = (Arc::clone(self), name.clone());
+                let seated = unblock(move || seated_now(&shared.metadata()?, &asked)).await?;
+                self.looked.lock().note(name, seated, Instant::now());
+                seated
+            }
+        };
         Ok(self.seats.settled(seated, is_authority))
     }
 

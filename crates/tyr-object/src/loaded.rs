@@ -14,18 +14,59 @@ use crate::record::VersionRecord;
 /// where its object lies.
 pub(crate) const LIMITS: Limits = Limits { time: Duration::from_secs(5), ..Limits::IN_PLACE };
 
+/// Classes that are kept compiled, and bytes of their scripts: as many as all of the service
+/// metadata has. Above either the one that was not called for longest is compiled anew when it is.
+const COMPILED_MAX: usize = 1_024;
+const COMPILED_BYTES_MAX: u64 = 64 << 20;
+
 /// A class in Lua, and which script it is.
 struct Compiled {
     sha256: String,
+    bytes: u64,
+    /// When it was called last, as a number that grows.
+    called: u64,
     class: Arc<LuaClass>,
+}
+
+/// The newest version of each class that was called.
+#[derive(Default)]
+struct Scripts {
+    by_name: HashMap<String, Compiled>,
+    bytes: u64,
+    calls: u64,
+}
+
+impl Scripts {
+    /// The class of this name, if that is its script.
+    fn find(&mut self, name: &str, sha256: &str) -> Option<Arc<LuaClass>> {
+        let found = self.by_name.get_mut(name).filter(|it| it.sha256 == sha256)?;
+        self.calls += 1;
+        found.called = self.calls;
+        Some(Arc::clone(&found.class))
+    }
+
+    /// Keeps a class. Answers what goes for it, which is dropped outside of any lock.
+    fn keep(&mut self, name: &str, version: &VersionRecord, class: Arc<LuaClass>) -> Vec<Compiled> {
+        self.calls += 1;
+        let VersionRecord { sha256, bytes, .. } = version.clone();
+        self.bytes += bytes;
+        let compiled = Compiled { sha256, bytes, called: self.calls, class };
+        let mut gone: Vec<_> = self.by_name.insert(name.to_owned(), compiled).into_iter().collect();
+        self.bytes -= gone.iter().map(|it| it.bytes).sum::<u64>();
+        while self.by_name.len() > COMPILED_MAX || self.bytes > COMPILED_BYTES_MAX {
+            let oldest = self.by_name.iter().min_by_key(|(_, it)| it.called);
+            let Some(oldest) = oldest.map(|(name, _)| name.clone()) else { break };
+            gone.extend(self.by_name.remove(&oldest).inspect(|it| self.bytes -= it.bytes));
+        }
+        gone
+    }
 }
 
 /// Classes by name.
 pub(crate) struct Loaded {
     clock: Clock,
     native: Mutex<HashMap<String, Arc<dyn Class>>>,
-    /// The newest version of each that was called.
-    compiled: Mutex<HashMap<String, Compiled>>,
+    compiled: Mutex<Scripts>,
 }
 
 impl Default for Loaded {
@@ -60,7 +101,7 @@ impl Loaded {
     /// The class of this name that was called last.
     pub fn last(&self, name: &str) -> Option<Arc<dyn Class>> {
         let compiled =
-            || Some(Arc::clone(&self.compiled.lock().get(name)?.class) as Arc<dyn Class>);
+            || Some(Arc::clone(&self.compiled.lock().by_name.get(name)?.class) as Arc<dyn Class>);
         self.native(name).or_else(compiled)
     }
 
@@ -86,13 +127,55 @@ impl Loaded {
         version: &VersionRecord,
         script: impl FnOnce() -> Result<Vec<u8>>,
     ) -> Result<Arc<LuaClass>> {
-        let is_it = |compiled: &&Compiled| compiled.sha256 == version.sha256;
-        if let Some(found) = self.compiled.lock().get(name).filter(is_it) {
-            return Ok(Arc::clone(&found.class));
+        if let Some(found) = self.compiled.lock().find(name, &version.sha256) {
+            return Ok(found);
         }
         let class = Arc::new(self.compile(Some(name), &script()?)?);
-        let compiled = Compiled { sha256: version.sha256.clone(), class: Arc::clone(&class) };
-        self.compiled.lock().insert(name.to_owned(), compiled);
+        let gone = self.compiled.lock().keep(name, version, Arc::clone(&class));
+        drop(gone);
         Ok(class)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Calls a version whose script is said to have so many bytes; whether it was compiled for it.
+    fn call(loaded: &Loaded, name: &str, sha256: &str, bytes: u64) -> bool {
+        let sha256 = sha256.to_owned();
+        let version = VersionRecord { number: 1, sha256, bytes, is_retired: false };
+        let mut is_compiled = false;
+        let script = || {
+            is_compiled = true;
+            let methods = "{ run = { kind = 'call', run = function() end } }";
+            Ok(format!("return {{ name = '{name}', methods = {methods} }}").into_bytes())
+        };
+        loaded.version(name, &version, script).unwrap();
+        is_compiled
+    }
+
+    #[test]
+    fn a_version_is_compiled_once_and_another_takes_its_place() {
+        let loaded = Loaded::default();
+        assert!(call(&loaded, "one", "a", 100));
+        assert!(!call(&loaded, "one", "a", 100));
+        assert!(call(&loaded, "one", "b", 70));
+        let scripts = loaded.compiled.lock();
+        assert_eq!((scripts.by_name.len(), scripts.bytes), (1, 70));
+    }
+
+    #[test]
+    fn what_is_compiled_has_a_bound_and_what_is_called_stays() {
+        let loaded = Loaded::default();
+        let large = COMPILED_BYTES_MAX / 3;
+        for name in ["one", "two", "three"] {
+            assert!(call(&loaded, name, "a", large));
+        }
+        assert!(!call(&loaded, "one", "a", large));
+        assert!(call(&loaded, "four", "a", large));
+        assert!(!call(&loaded, "one", "a", large), "it was called after `two`");
+        assert!(call(&loaded, "two", "a", large));
+        assert_eq!(loaded.compiled.lock().by_name.len(), 3);
     }
 }

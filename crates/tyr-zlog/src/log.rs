@@ -32,8 +32,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// Makes a log in its keyspace, which is made if it is missing; installs the classes of logs,
-    /// and enables them there.
+    /// Makes a log in its keyspace, which is made if it is missing; installs the classes of logs
+    /// where others are called, and enables them there.
     ///
     /// # Errors
     /// `AlreadyExists` when there is one of this name; `InvalidArgument` for options out of range;
@@ -52,7 +52,7 @@ impl Log {
         for (class, script) in
             [(class::OBJECT_CLASS, class::OBJECT_SCRIPT), (class::VIEW_CLASS, class::VIEW_SCRIPT)]
         {
-            installed.install(None, script.as_bytes()).await?;
+            installed.ensure(None, script.as_bytes()).await?;
             installed.enable(class, space).await?;
         }
         let view = View::first(options.width.into(), options.slots.into());

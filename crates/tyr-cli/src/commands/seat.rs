@@ -32,8 +32,8 @@ pub struct ShowArguments {
 /// `tyr seat move`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The seat goes with its state, in some milliseconds; who asks it meanwhile waits. Without a node it \
-goes where its key is. While the node that should have it is not there it is there, too.
+The seat goes with its state, in some tens of milliseconds; who asks it meanwhile waits. Without a \
+node it goes where its key is. While the node that should have it is not there it is there, too.
 
 Examples:
   tyr seat move zlogs/orders%00lock 2

@@ -1,6 +1,7 @@
 //! Who should have which seat, as the service metadata says it: read once, and followed.
 
 use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use tyr::NodeId;
 use tyr::metadata::{Entry, KeyChange, Path};
@@ -72,6 +73,35 @@ impl Table {
     }
 }
 
+/// For so long what the metadata said of a seat is not asked again: a node that is asked for seats
+/// that it should not have reads the metadata forty times a second for each, however often that is.
+const LOOKED_FOR: Duration = Duration::from_millis(25);
+
+/// Seats of which that is kept; when there are more all are forgotten.
+const LOOKED_MAX: usize = 1_024;
+
+/// What the metadata was found to say, a moment ago.
+#[derive(Debug, Default)]
+pub struct Looked {
+    seats: HashMap<SeatName, (Option<Seated>, Instant)>,
+}
+
+impl Looked {
+    /// Who should have a seat, if that was asked just now.
+    pub fn find(&self, name: &SeatName, now: Instant) -> Option<Option<Seated>> {
+        let (seated, at) = self.seats.get(name)?;
+        (now.saturating_duration_since(*at) < LOOKED_FOR).then_some(*seated)
+    }
+
+    /// Notes what was found.
+    pub fn note(&mut self, name: SeatName, seated: Option<Seated>, now: Instant) {
+        if self.seats.len() >= LOOKED_MAX {
+            self.seats.clear();
+        }
+        self.seats.insert(name, (seated, now));
+    }
+}
+
 /// That the table was not read yet: whoever wants to know has to ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unknown;
@@ -90,6 +120,21 @@ mod tests {
     fn change(path: &str, value: Option<Vec<u8>>) -> [KeyChange; 1] {
         let path = Path::new(path).unwrap();
         [KeyChange { revision: 7, path, value: value.map(Bytes::from) }]
+    }
+
+    #[test]
+    fn what_the_metadata_said_is_kept_for_a_moment_and_is_bounded() {
+        let (mut looked, now) = (Looked::default(), Instant::now());
+        assert_eq!(looked.find(&name(), now), None);
+        looked.note(name(), None, now);
+        let almost = now + LOOKED_FOR - Duration::from_millis(1);
+        assert_eq!(looked.find(&name(), almost), Some(None));
+        assert_eq!(looked.find(&name(), now + LOOKED_FOR), None);
+        for number in 0..3 * LOOKED_MAX {
+            let key = Key::new(number.to_string()).unwrap();
+            looked.note(SeatName::new("zlogs", &key), None, now);
+        }
+        assert!(looked.seats.len() <= LOOKED_MAX);
     }
 
     #[test]
