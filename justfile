@@ -66,6 +66,28 @@ ledger *ARGS:
     cargo build --profile test -p tyr-cli -p tyr-trial -p tyr-c -p tyr-python -p tyr-java
     "${CARGO_TARGET_DIR:-target}/debug/tyr-trial" ledger {{ ARGS }}
 
+# Holders of locks that stand still past their lease and then write: refused, 1,000 of 1,000; without the compare the check says so.
+fencing: (trial "single" "fencing,fencing-broken")
+
+# Who may only call methods tries everything else: refused, and auditors hear of each.
+call-right:
+    cargo test -p tyr-object --test objects who_may_only_call
+
+# 10,000 classes that mean no good: none does anything, nodes go on with the rest and stay within their memory.
+hostile: (trial "single" "hostile")
+
+# Classes replaced 1,000 times under calls while nodes are killed: each call ran on the version that its object says.
+classes: (trial "single" "classes")
+
+# Eight consumers of a log, processes that are killed: at least once, exactly once, at most once.
+consumers: (trial "single" "consumers")
+
+# Whoever has the sequencer of a log is killed, 100 programs and 20 nodes: no position twice, holes are filled.
+sequencer: (trial "single" "sequencer")
+
+# How long a seat takes from node to node, and requests to it meanwhile.
+handover: (trial "single" "handover")
+
 # From the program of an older commit to this one, node by node, under load.
 trial-upgrade COMMIT="HEAD~1":
     .ci/upgrade {{ COMMIT }}

@@ -93,6 +93,7 @@ const EDGES: [(&str, &[&str]); 33] = [
             "tyr-client",
             "tyr-server",
             "tyr-log",
+            "tyr-object",
             "tyr-zlog",
         ],
     ),

@@ -270,12 +270,17 @@ impl Process {
 
     /// Bytes of memory that it has, as the system counts them; 0 when it does not run.
     pub fn resident_len(&self) -> u64 {
-        let path = format!("/proc/{}/status", self.pid());
-        let text = std::fs::read_to_string(Path::new(&path)).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
-        kib.unwrap_or(0) << 10
+        resident_len(self.pid())
     }
+}
+
+/// Bytes of memory that a process has, as the system counts them; 0 when it does not run.
+pub fn resident_len(pid: u32) -> u64 {
+    let path = format!("/proc/{pid}/status");
+    let text = std::fs::read_to_string(Path::new(&path)).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
 }
 
 impl Drop for Process {

@@ -62,6 +62,15 @@ impl Puppet {
         self.hear()
     }
 
+    /// The same where the answer is several numbers.
+    ///
+    /// # Errors
+    /// As [`Puppet::ask`].
+    pub fn ask_all(&mut self, order: &Order) -> Result<Vec<u64>> {
+        self.send(order)?;
+        self.hear_all()
+    }
+
     /// Has it begin something.
     ///
     /// # Errors
@@ -77,6 +86,17 @@ impl Puppet {
     /// # Errors
     /// As [`Puppet::ask`].
     pub fn hear(&mut self) -> Result<u64> {
+        match *self.hear_all()? {
+            [number] => Ok(number),
+            ref other => Err(Error::corrupt(format!("a client answered {other:?}, not a number"))),
+        }
+    }
+
+    /// The same where the answer is several numbers.
+    ///
+    /// # Errors
+    /// As [`Puppet::ask`].
+    pub fn hear_all(&mut self) -> Result<Vec<u64>> {
         let mut line = String::new();
         let ended = |text: String| Error::corrupt(format!("a client ended by itself: {text}"));
         self.answers.read_line(&mut line).map_err(|error| ended(error.to_string()))?;

@@ -7,17 +7,20 @@
 //!
 //! A client within the trial could not stand still: its library has threads that go on, and renews
 //! what it holds. [`Puppet`] is how a workload has one, [`serve()`] is what runs there. It is made
-//! of the public crate, as programs of users are: locks and payloads in pieces are made there.
+//! of the public crate and of those on it, as programs of users are: locks, payloads in pieces and
+//! consumers of logs are made there.
 //!
 //! It must not know what workloads make of its answers.
 
 mod handle;
+mod logs;
 mod serve;
 
 use serde::{Deserialize, Serialize};
 use tyr_types::{Error, ErrorKind, Result};
 
 pub use self::handle::{Plan, Puppet};
+pub use self::logs::LogOrder;
 pub use self::serve::{PuppetArguments, serve};
 use crate::history::How;
 
@@ -38,6 +41,13 @@ pub enum Order {
     Held,
     /// Appends token and value to a blob, if nobody has got the lock since; answers the offset.
     Fenced {
+        /// The blob.
+        key: String,
+        /// The value.
+        value: u64,
+    },
+    /// The same, whoever has got the lock since: what a program does that was never taught better.
+    Unfenced {
         /// The blob.
         key: String,
         /// The value.
@@ -72,27 +82,32 @@ pub enum Order {
         /// The blob.
         key: String,
     },
+    /// Does something with a log.
+    Log {
+        /// What.
+        order: LogOrder,
+    },
 }
 
-/// What a puppet answers: a number, or the kind of an error and its text.
+/// What a puppet answers: a number or several, or the kind of an error and its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Answer {
-    Done(u64),
+    Done(Vec<u64>),
     Refused(String, String),
 }
 
 impl Answer {
-    fn of(done: &Result<u64>) -> Self {
+    fn of(done: &Result<Vec<u64>>) -> Self {
         match done {
-            Ok(number) => Self::Done(*number),
+            Ok(numbers) => Self::Done(numbers.clone()),
             Err(error) => Self::Refused(error.kind().name().to_owned(), error.to_string()),
         }
     }
 
-    fn result(self) -> Result<u64> {
+    fn result(self) -> Result<Vec<u64>> {
         match self {
-            Self::Done(number) => Ok(number),
+            Self::Done(numbers) => Ok(numbers),
             Self::Refused(name, text) => {
                 let kind = ErrorKind::ALL.into_iter().find(|kind| kind.name() == name);
                 Err(Error::new(kind.unwrap_or(ErrorKind::Corrupt), text))
@@ -122,6 +137,6 @@ mod tests {
             let answer = serde_json::from_str::<Answer>(&line).unwrap();
             assert_eq!(answer.result().unwrap_err().kind(), kind);
         }
-        assert_eq!(Answer::of(&Ok(7)).result().unwrap(), 7);
+        assert_eq!(Answer::of(&Ok(vec![7, 8])).result().unwrap(), [7, 8]);
     }
 }

@@ -8,6 +8,7 @@ use tyr::blocking::{Keyspace, Lock, Transaction, Tyr};
 use tyr::{Committed, LeaseOptions};
 use tyr_types::{Error, ErrorKind, OperationId, Result};
 
+use super::logs::Logs;
 use super::{Answer, Order, payload};
 use crate::client::connection::TIMEOUT;
 use crate::client::{ASKS, place};
@@ -44,7 +45,7 @@ pub fn serve(arguments: &PuppetArguments) -> Result<()> {
     Ok(())
 }
 
-fn answer(done: &Result<u64>) -> std::io::Result<()> {
+fn answer(done: &Result<Vec<u64>>) -> std::io::Result<()> {
     let line = serde_json::to_string(&Answer::of(done)).expect("numbers and texts are JSON");
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")?;
@@ -56,6 +57,7 @@ struct Client {
     store: Tyr,
     keyspaces: Vec<Keyspace>,
     lock: Option<Lock>,
+    logs: Logs,
 }
 
 impl Client {
@@ -63,15 +65,18 @@ impl Client {
         let store = Tyr::connect_options().timeout(TIMEOUT).connect_blocking(&arguments.at)?;
         let keyspaces = arguments.keyspaces.iter().map(|name| store.keyspace(name));
         let keyspaces = keyspaces.collect::<Result<_>>()?;
-        Ok(Self { store, keyspaces, lock: None })
+        Ok(Self { store, keyspaces, lock: None, logs: Logs::default() })
     }
 
     fn keyspace(&self, key: &str) -> &Keyspace {
         &self.keyspaces[place(key, self.keyspaces.len())]
     }
 
-    fn follow(&mut self, order: Order) -> Result<u64> {
-        match order {
+    fn follow(&mut self, order: Order) -> Result<Vec<u64>> {
+        let number = match order {
+            Order::Log { order } => {
+                return self.logs.follow(&self.store, &self.keyspaces[0], order);
+            }
             Order::Lock { key, lasts_ms, wait_ms } => {
                 self.lock = None;
                 let (lasts, wait) =
@@ -81,7 +86,8 @@ impl Client {
                 Ok(self.lock.insert(lock).token())
             }
             Order::Held => Ok(self.lock.as_ref().is_some_and(Lock::is_held).into()),
-            Order::Fenced { key, value } => self.append_fenced(&key, value),
+            Order::Fenced { key, value } => self.append_held(&key, value, true),
+            Order::Unfenced { key, value } => self.append_held(&key, value, false),
             Order::Unlock => self.lock.take().ok_or_else(no_lock)?.unlock().map(|()| 0),
             Order::Upload { key, value, len, how, at } => {
                 let (bytes, offset) = (payload(value, len), 8 * at);
@@ -105,13 +111,16 @@ impl Client {
                 transaction.delete(self.keyspace(&key), key)?;
                 self.commit(transaction).map(|_| 0)
             }
-        }
+        };
+        number.map(|number| vec![number])
     }
 
-    fn append_fenced(&self, key: &str, value: u64) -> Result<u64> {
+    fn append_held(&self, key: &str, value: u64, is_fenced: bool) -> Result<u64> {
         let lock = self.lock.as_ref().ok_or_else(no_lock)?;
         let mut transaction = self.store.begin();
-        transaction.fence(lock)?;
+        if is_fenced {
+            transaction.fence(lock)?;
+        }
         let record = [lock.token().to_le_bytes(), value.to_le_bytes()].concat();
         let id: OperationId = transaction.append(self.keyspace(key), key, record)?;
         let offset = self.commit(transaction)?.offset(id);
@@ -150,7 +159,7 @@ impl Read for Half {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let half = &self.bytes[self.at..self.bytes.len() / 2];
         if half.is_empty() {
-            answer(&Ok(self.at as u64))?;
+            answer(&Ok(vec![self.at as u64]))?;
             loop {
                 std::thread::park();
             }

@@ -2,20 +2,30 @@
 //!
 //! Each says in words what it saw, with times, or fails with what it should have seen.
 
+mod consumers;
+mod fencing;
 mod gone;
+mod handover;
+mod hostile;
 mod lease;
 mod mixed;
 mod overload;
+mod programs;
 mod replace;
+mod replaced;
+mod sequencer;
 mod strangers;
+mod times;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use tyr_types::{Error, Result};
+use tyr_types::{Error, ErrorKind, Result};
 
 use self::overload::Length;
-use crate::cluster::{Cluster, Plan, Program, Sizes};
+use self::times::Times;
+use crate::cluster::{Cluster, PATIENCE, Plan, Program, Sizes};
 use crate::fabric::Fabric;
 
 /// A single test.
@@ -37,6 +47,60 @@ pub enum Single {
     Strangers,
     /// Programs of two releases, of which the later has one more operation.
     Mixed,
+    /// Holders of locks that stand still past their leases, and then write.
+    Fencing,
+    /// The same where nothing is compared.
+    FencingBroken,
+    /// Consumers of a log that are killed.
+    Consumers,
+    /// Who has the sequencer of a log is killed.
+    Sequencer,
+    /// Classes that are replaced under calls, while nodes are killed.
+    Classes,
+    /// Classes that mean no good.
+    Hostile,
+    /// A seat that goes from node to node under requests.
+    HandOver,
+    /// These seven, for a short time.
+    Programs,
+}
+
+/// How long a test takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// As much as proves it: minutes.
+    Full,
+    /// As much as shows that it works: seconds.
+    Brief,
+}
+
+/// Whether this says no more than that nodes are away or slow, or that others were faster.
+fn is_passing(error: &Error) -> bool {
+    match error.kind() {
+        ErrorKind::Conflict
+        | ErrorKind::Unavailable
+        | ErrorKind::TimedOut
+        | ErrorKind::SnapshotTooOld => true,
+        ErrorKind::NotFound
+        | ErrorKind::AlreadyExists
+        | ErrorKind::InvalidArgument
+        | ErrorKind::PermissionDenied
+        | ErrorKind::QuotaExceeded
+        | ErrorKind::Corrupt => false,
+    }
+}
+
+/// Tries again what fails while nodes are away, for as long as a cluster may take.
+fn again<T>(mut act: impl FnMut() -> Result<T>) -> Result<T> {
+    let begun = Instant::now();
+    loop {
+        match act() {
+            Err(error) if is_passing(&error) && begun.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(15));
+            }
+            done => return done,
+        }
+    }
 }
 
 /// Where a single test takes place.
@@ -84,6 +148,14 @@ impl Single {
         Self::OverloadBrief,
         Self::Strangers,
         Self::Mixed,
+        Self::Fencing,
+        Self::FencingBroken,
+        Self::Consumers,
+        Self::Sequencer,
+        Self::Classes,
+        Self::Hostile,
+        Self::HandOver,
+        Self::Programs,
     ];
 
     /// Its name on the command line.
@@ -97,6 +169,14 @@ impl Single {
             Self::OverloadBrief => "overload-brief",
             Self::Strangers => "strangers",
             Self::Mixed => "mixed",
+            Self::Fencing => "fencing",
+            Self::FencingBroken => "fencing-broken",
+            Self::Consumers => "consumers",
+            Self::Sequencer => "sequencer",
+            Self::Classes => "classes",
+            Self::Hostile => "hostile",
+            Self::HandOver => "handover",
+            Self::Programs => "programs",
         }
     }
 
@@ -111,6 +191,14 @@ impl Single {
             Self::OverloadBrief => "the same, for a quarter of the time",
             Self::Strangers => "scanners, browsers and noise do not disturb a cluster",
             Self::Mixed => "a release with one more operation comes node by node, others go on",
+            Self::Fencing => "of 1,000 holders paused past their lease none writes",
+            Self::FencingBroken => "without the compare each does, and that is seen",
+            Self::Consumers => "300 consumers are killed; each entry at least, just, at most once",
+            Self::Sequencer => "killed 120 times: no position twice, holes are filled",
+            Self::Classes => "replaced 1,000 times under calls and kills: no call runs an old one",
+            Self::Hostile => "of 10,000 hostile classes none does anything; nodes go on",
+            Self::HandOver => "how long a seat takes to another node, and requests meanwhile",
+            Self::Programs => "the seven above, for a short time",
         }
     }
 
@@ -127,8 +215,17 @@ impl Single {
             | Self::OneGone
             | Self::OverloadBrief
             | Self::Strangers
-            | Self::Mixed => true,
-            Self::Replace | Self::Overload => false,
+            | Self::Mixed
+            | Self::Programs => true,
+            Self::Replace
+            | Self::Overload
+            | Self::Fencing
+            | Self::FencingBroken
+            | Self::Consumers
+            | Self::Sequencer
+            | Self::Classes
+            | Self::Hostile
+            | Self::HandOver => false,
         }
     }
 
@@ -154,6 +251,14 @@ impl Single {
             Self::OverloadBrief => overload::run(ground, Length::Brief),
             Self::Strangers => strangers::run(ground),
             Self::Mixed => mixed::run(ground),
+            Self::Fencing => programs::one(ground, fencing::fenced),
+            Self::FencingBroken => programs::one(ground, fencing::unfenced),
+            Self::Consumers => programs::one(ground, consumers::run),
+            Self::Sequencer => programs::one(ground, sequencer::run),
+            Self::Classes => programs::one(ground, replaced::run),
+            Self::Hostile => programs::one(ground, hostile::run),
+            Self::HandOver => programs::one(ground, handover::run),
+            Self::Programs => programs::all(ground),
         }
     }
 }

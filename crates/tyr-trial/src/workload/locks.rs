@@ -21,7 +21,7 @@ const WINDOW: u64 = 2;
 const VALUES_PER_STEP: u64 = 60;
 
 /// How long a lock lasts unless it is renewed: as briefly as it may.
-const LASTS_MS: u64 = 1000;
+pub(crate) const LASTS_MS: u64 = 1000;
 
 /// How long a client waits for one.
 const WAIT_MS: u64 = 2500;
@@ -33,7 +33,7 @@ const STANDS_MS: [u64; 4] = [300, 1000, 1500, 2500];
 const RECORDS: u64 = 3;
 
 /// Bytes of a record: a token, and a value.
-const RECORD: u64 = 16;
+pub(crate) const RECORD: u64 = 16;
 
 /// What a client does with a lock besides appending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,11 +108,11 @@ fn key(number: u64) -> String {
     format!("lock-{number}")
 }
 
-fn guarded(key: &str) -> String {
+pub(crate) fn guarded(key: &str) -> String {
     format!("behind-{key}")
 }
 
-fn take(client: &mut Puppet, scribe: &mut Scribe, key: &str) -> Result<u64> {
+pub(crate) fn take(client: &mut Puppet, scribe: &mut Scribe, key: &str) -> Result<u64> {
     let steps = vec![Step::Lock { key: key.to_owned(), token: None }];
     let mut got = 0;
     scribe.record("lock", Moment::Strict, steps, |steps| {
@@ -155,7 +155,12 @@ fn append(
     }
 }
 
-fn ask_held(client: &mut Puppet, scribe: &mut Scribe, key: &str, token: u64) -> Result<()> {
+pub(crate) fn ask_held(
+    client: &mut Puppet,
+    scribe: &mut Scribe,
+    key: &str,
+    token: u64,
+) -> Result<()> {
     let step = |seen| Step::Held { key: key.to_owned(), token, seen };
     scribe.record("held", Moment::Strict, vec![step(None)], |steps| {
         steps[0] = step(Some(client.ask(&Order::Held)? == 1));
@@ -163,7 +168,7 @@ fn ask_held(client: &mut Puppet, scribe: &mut Scribe, key: &str, token: u64) -> 
     })
 }
 
-fn look(stage: &Stage, scribe: &mut Scribe, name: &str, key: &str) -> Result<()> {
+pub(crate) fn look(stage: &Stage, scribe: &mut Scribe, name: &str, key: &str) -> Result<()> {
     let steps = vec![Step::Guarded { key: key.to_owned(), seen: None }];
     scribe.record(name, Moment::Strict, steps, |steps| {
         let whole = ByteRange { start: 0, end: 1 << 20 };

@@ -173,7 +173,7 @@ fn append(stage: &Stage, log: &Log, scribe: &mut Scribe) -> Result<()> {
 }
 
 /// Reads from a position to the end.
-fn read(log: &Log, scribe: &mut Scribe, operation: &str, from: u64) -> Result<()> {
+pub(crate) fn read(log: &Log, scribe: &mut Scribe, operation: &str, from: u64) -> Result<()> {
     let step = |seen| Step::Positions { key: log.name().to_owned(), from, seen };
     scribe.record(operation, Moment::Strict, vec![step(None)], |steps| {
         let mut reader = log.reader(from);
