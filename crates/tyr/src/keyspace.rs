@@ -180,6 +180,23 @@ impl Keyspace {
         answer.map(|found| found.bytes).ok_or_else(|| self.inner.absent(&name))
     }
 
+    /// The same with the blob's size and version: what [`Keyspace::stat`] tells, of the moment of
+    /// the bytes. `len` may be 0.
+    ///
+    /// # Errors
+    /// As [`Keyspace::read`].
+    pub async fn read_with_stat(
+        &self,
+        key: impl ToKey,
+        offset: u64,
+        len: u64,
+    ) -> Result<(Stat, Bytes)> {
+        let name = self.inner.blob(key)?;
+        let range = blocking::read_range(offset, len)?;
+        let answer = self.inner.space.fetch_stated(&name, range).await?;
+        answer.ok_or_else(|| self.inner.absent(&name))
+    }
+
     /// Reads a whole blob.
     ///
     /// # Errors

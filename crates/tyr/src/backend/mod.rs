@@ -10,8 +10,7 @@
 //! the remote half is futures, so that threads wait for them. The parts: [`Backend`] is a store,
 //! [`Space`] a keyspace of one, [`View`] a moment of one, [`ReadVersions`] what a transaction
 //! reads, [`Commit`] one under way, [`KeyLease`] a lease of a key, [`KeyWatch`] a watch,
-//! [`metadata`] what services agree on beside all that. What fails on its way out gets the names
-//! that users know ([`Backend::named`]): below, keyspaces are numbers.
+//! [`metadata`] what services agree on. What fails gets users' names ([`Backend::named`]).
 //!
 //! A build without one of the two has, in its place, types of the same names that have no value:
 //! what is above is the same in all builds, and what cannot be there costs nothing.
@@ -37,6 +36,7 @@ mod remote;
 mod remote;
 #[cfg(feature = "cluster")]
 mod remote_upload;
+mod stated;
 mod usage;
 mod view;
 

@@ -217,7 +217,7 @@ fn begun<'a>(view: &'a mut Option<View>, space: &Space) -> Result<&'a View> {
     }
 }
 
-fn stated(stat: Option<Stat>) -> Answer {
+pub(super) fn stated(stat: Option<Stat>) -> Answer {
     let bytes = Bytes::new();
     stat.map(|Stat { size, version }| Found { size: Some(size), version, bytes })
 }

@@ -162,6 +162,17 @@ impl Keyspace {
         answer.map(|found| found.bytes).ok_or_else(|| self.absent(&name))
     }
 
+    /// The same with the blob's size and version: what [`Keyspace::stat`] tells, of the moment of
+    /// the bytes. `len` may be 0.
+    ///
+    /// # Errors
+    /// As [`Keyspace::read`].
+    pub fn read_with_stat(&self, key: impl ToKey, offset: u64, len: u64) -> Result<(Stat, Bytes)> {
+        let name = self.blob(key)?;
+        let range = read_range(offset, len)?;
+        self.space.read_stated(&name, range)?.ok_or_else(|| self.absent(&name))
+    }
+
     /// Reads a whole blob.
     ///
     /// # Errors

@@ -46,6 +46,10 @@ fn single_operations_answer_as_they_do_for_threads() {
         data.write("a", 20, "!").await.unwrap();
         assert_eq!(data.read("a", 6, 5).await.unwrap(), "world");
         assert_eq!(data.stat("a").await.unwrap().size, 21);
+        let (stat, bytes) = data.read_with_stat("a", 6, 5).await.unwrap();
+        assert_eq!((stat, &bytes[..]), (data.stat("a").await.unwrap(), &b"world"[..]));
+        let (stat, bytes) = data.read_with_stat("a", 0, 0).await.unwrap();
+        assert_eq!((stat, bytes.len()), (data.stat("a").await.unwrap(), 0));
         data.truncate("a", 11).await.unwrap();
         assert_eq!(data.get("a").await.unwrap(), "hello world");
         data.compare_and_swap("a", 0, "hello", "HELLO").await.unwrap();

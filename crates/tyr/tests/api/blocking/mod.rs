@@ -48,6 +48,26 @@ fn what_was_written_is_read_in_every_durability_and_after_reopening() {
 }
 
 #[test]
+fn bytes_are_read_with_size_and_version_of_their_moment() {
+    for store in each(LASTING) {
+        let keyspace = &store.keyspace;
+        let absent = keyspace.read_with_stat("a", 0, 5).unwrap_err();
+        assert_eq!(absent.kind(), ErrorKind::NotFound);
+        keyspace.put("a", "hello world").unwrap();
+        let before = keyspace.stat("a").unwrap();
+        let (stat, bytes) = keyspace.read_with_stat("a", 6, 100).unwrap();
+        assert_eq!((stat, &bytes[..]), (before, &b"world"[..]));
+        // What was written elsewhere in the blob is a version of it, too.
+        keyspace.write("a", 8, "x").unwrap();
+        let (stat, bytes) = keyspace.read_with_stat("a", 0, 5).unwrap();
+        assert_eq!((stat, &bytes[..]), (keyspace.stat("a").unwrap(), &b"hello"[..]));
+        assert!(stat.version > before.version);
+        let (stat, bytes) = keyspace.read_with_stat("a", 3, 0).unwrap();
+        assert_eq!((stat.size, bytes.len()), (11, 0));
+    }
+}
+
+#[test]
 fn a_memory_keyspace_is_empty_after_reopening() {
     let store = store_of(Kind::Embedded, Durability::Memory);
     store.keyspace.put("a", "1").unwrap();
