@@ -52,7 +52,7 @@ pub use error::{Error, Result};
 pub use filesystem::{FileSystem, OpenFile};
 pub use layout::name::{NAME_LEN_MAX, Name};
 pub use layout::record::{Access, Kind, Time, Times};
-pub use layout::superblock::{SEGMENT_BITS_DEFAULT, SEGMENT_BITS_MAX, SEGMENT_BITS_MIN};
+pub use layout::superblock::{Quota, SEGMENT_BITS_DEFAULT, SEGMENT_BITS_MAX, SEGMENT_BITS_MIN};
 pub use layout::xattrs::{XATTR_NAME_LEN_MAX, XATTR_VALUE_LEN_MAX, XATTRS_LEN_MAX};
 #[cfg(all(feature = "mount", target_os = "linux"))]
 pub use mount::{Mount, MountOptions, mount};

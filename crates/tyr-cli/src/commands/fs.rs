@@ -5,9 +5,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use tyr_fs::blocking::FileSystem;
+use tyr::KeyspaceConfig;
+use tyr_fs::blocking::{FileSystem, OpenFile};
 use tyr_fs::{Access as Rights, Attributes, Kind, Node, Options, RenameMode, Repairs, Time};
 
+use super::fs_quota::{self, FsQuotaArguments};
+use super::fs_view::FsView;
+use super::keyspace::DurabilityArgument;
+use super::snapshot::MomentArguments;
 use super::tree::{self, ExportArguments, ImportArguments};
 use crate::failure::{Failure, Outcome};
 use crate::output::table;
@@ -31,8 +36,11 @@ pub enum FsCommand {
     /// List a directory
     Ls(LsArguments),
     /// Write the content of a file to standard output
-    #[command(after_help = "Example:\n  tyr fs cat home /letters/first")]
-    Cat(PathArguments),
+    #[command(after_help = "\
+Examples:
+  tyr fs cat home /letters/first
+  tyr fs cat home /letters/first --at monday")]
+    Cat(SeenArguments),
     /// Make the content of a file what standard input, or a file of this machine, has
     Put(PutArguments),
     /// Make a directory
@@ -47,7 +55,9 @@ pub enum FsCommand {
     Swap(SwapArguments),
     /// Show what is known of a file
     #[command(after_help = "Example:\n  tyr fs stat home /letters/first")]
-    Stat(PathArguments),
+    Stat(SeenArguments),
+    /// Limit what a file system may have, or show the limits and what there is
+    Quota(FsQuotaArguments),
     /// Copy a tree of this machine into a file system
     Import(ImportArguments),
     /// Copy a tree of a file system to this machine
@@ -61,11 +71,19 @@ pub enum FsCommand {
 #[command(after_help = "\
 The root gets the rights 0755, and belongs to who made it.
 
-Example:
-  tyr fs create home")]
+Examples:
+  tyr fs create home
+  tyr fs create scratch --durability buffered")]
 pub struct CreateArguments {
     /// The name of the file system
     name: String,
+    /// When a call returns: when what it did is on disk, or before; then fsync brings it there. A
+    /// cluster syncs every commit, and refuses `memory`
+    #[arg(long, value_enum, default_value = "sync")]
+    durability: DurabilityArgument,
+    /// Replicas of everything, 1 to 9; capped by the number of nodes
+    #[arg(long, default_value = "3", value_name = "N")]
+    replication: u8,
 }
 
 /// A file in a file system.
@@ -77,13 +95,23 @@ pub struct PathArguments {
     path: String,
 }
 
+/// A file in a file system as it is, or was.
+#[derive(Args, Debug)]
+pub struct SeenArguments {
+    #[command(flatten)]
+    place: PathArguments,
+    #[command(flatten)]
+    moment: MomentArguments,
+}
+
 /// `tyr fs ls`
 #[derive(Args, Debug)]
 #[command(after_help = "\
 In the order that the directory has, which is no order of names.
 
-Example:
-  tyr fs ls -l home /letters")]
+Examples:
+  tyr fs ls -l home /letters
+  tyr fs ls home --at monday")]
 pub struct LsArguments {
     /// The file system
     name: String,
@@ -93,6 +121,8 @@ pub struct LsArguments {
     /// With kind, rights, names, owner, size and time
     #[arg(long = "long", short = 'l')]
     is_long: bool,
+    #[command(flatten)]
+    moment: MomentArguments,
 }
 
 /// `tyr fs put`
@@ -169,7 +199,7 @@ pub struct CheckArguments {
 /// Does what the command line says.
 pub fn run(session: &mut Session, command: FsCommand) -> Outcome {
     match command {
-        FsCommand::Create(arguments) => create(session, &arguments.name),
+        FsCommand::Create(arguments) => create(session, &arguments),
         FsCommand::List => list(session),
         FsCommand::Ls(arguments) => ls(session, &arguments),
         FsCommand::Cat(arguments) => cat(session, &arguments),
@@ -179,6 +209,7 @@ pub fn run(session: &mut Session, command: FsCommand) -> Outcome {
         FsCommand::Mv(arguments) => mv(session, &arguments),
         FsCommand::Swap(arguments) => swap(session, &arguments),
         FsCommand::Stat(arguments) => stat(session, &arguments),
+        FsCommand::Quota(arguments) => fs_quota::run(session, &arguments),
         FsCommand::Import(arguments) => tree::import(session, &arguments),
         FsCommand::Export(arguments) => tree::export(session, &arguments),
         FsCommand::Check(arguments) => check(session, &arguments),
@@ -189,15 +220,26 @@ fn open(session: &mut Session, name: &str) -> Outcome<FileSystem> {
     Ok(FileSystem::open(&session.open(Access::Write)?, name)?)
 }
 
+/// The file system as it is, or was at the moment that is asked for.
+fn view(session: &mut Session, name: &str, moment: &MomentArguments) -> Outcome<FsView> {
+    FsView::of(open(session, name)?, moment.name())
+}
+
 /// Rights of this process's user.
 fn mine(mode: u32) -> Rights {
     let (owner, group) = (rustix::process::geteuid(), rustix::process::getegid());
     Rights { mode, owner: owner.as_raw(), group: group.as_raw() }
 }
 
-fn create(session: &mut Session, name: &str) -> Outcome {
+fn create(session: &mut Session, arguments: &CreateArguments) -> Outcome {
+    let name = &arguments.name;
     let store = session.open(Access::Create)?;
-    let options = Options { root: mine(0o755), ..Options::default() };
+    let keyspace_config = KeyspaceConfig {
+        durability: arguments.durability.into(),
+        replication: arguments.replication,
+        ..KeyspaceConfig::default()
+    };
+    let options = Options { root: mine(0o755), keyspace_config, ..Options::default() };
     FileSystem::create(&store, name, &options)?.close()?;
     session.output.record(&json!({ "file_system": name }), "")
 }
@@ -208,7 +250,7 @@ fn list(session: &mut Session) -> Outcome {
 }
 
 fn ls(session: &mut Session, arguments: &LsArguments) -> Outcome {
-    let files = open(session, &arguments.name)?;
+    let files = view(session, &arguments.name, &arguments.moment)?;
     let found = files.find(&arguments.path)?;
     if found.node.kind != Kind::Directory {
         return show(session, arguments.is_long, &arguments.path, &found.attributes);
@@ -230,7 +272,7 @@ fn ls(session: &mut Session, arguments: &LsArguments) -> Outcome {
             show(session, arguments.is_long, &entry.name.to_string(), &attributes)?;
         }
         if page.is_end {
-            return Ok(files.close()?);
+            return files.close();
         }
     }
 }
@@ -266,21 +308,22 @@ fn as_json(name: &str, attributes: &Attributes) -> Value {
     })
 }
 
-fn cat(session: &mut Session, arguments: &PathArguments) -> Outcome {
-    let files = open(session, &arguments.name)?;
-    let file = files.open_file(&files.find(&arguments.path)?.node)?;
+fn cat(session: &mut Session, arguments: &SeenArguments) -> Outcome {
+    let files = view(session, &arguments.place.name, &arguments.moment)?;
+    let node = files.find(&arguments.place.path)?.node;
+    let held = files.hold(&node)?;
     let mut offset = 0;
     loop {
         session.interrupt.check()?;
-        let bytes = file.read(offset, PART_LEN)?;
+        let bytes = files.read(&node, offset, PART_LEN)?;
         if bytes.is_empty() {
             break;
         }
         offset += bytes.len() as u64;
         session.output.bytes(&bytes)?;
     }
-    file.close()?;
-    Ok(files.close()?)
+    held.map_or(Ok(()), OpenFile::close)?;
+    files.close()
 }
 
 fn put(session: &mut Session, arguments: PutArguments) -> Outcome {
@@ -354,12 +397,13 @@ fn swap(session: &mut Session, arguments: &SwapArguments) -> Outcome {
     session.output.record(&json!({ "swapped": [arguments.one, arguments.other] }), "")
 }
 
-fn stat(session: &mut Session, arguments: &PathArguments) -> Outcome {
-    let files = open(session, &arguments.name)?;
-    let attributes = files.find_symlink(&arguments.path)?.attributes;
+fn stat(session: &mut Session, arguments: &SeenArguments) -> Outcome {
+    let PathArguments { name, path } = &arguments.place;
+    let files = view(session, name, &arguments.moment)?;
+    let attributes = files.find_symlink(path)?.attributes;
     files.close()?;
     if session.output.is_json() {
-        return session.output.json(&as_json(&arguments.path, &attributes));
+        return session.output.json(&as_json(path, &attributes));
     }
     let Attributes { number, kind, mode, owner, group, links, size, times, .. } = attributes;
     let rows = [
@@ -376,7 +420,7 @@ fn stat(session: &mut Session, arguments: &PathArguments) -> Outcome {
     ];
     let rows: Vec<Vec<String>> =
         rows.into_iter().map(|(what, value)| vec![what.to_owned(), value]).collect();
-    session.output.line(&table(&[&arguments.path, ""], &rows, &[]))
+    session.output.line(&table(&[path, ""], &rows, &[]))
 }
 
 fn check(session: &mut Session, arguments: &CheckArguments) -> Outcome {

@@ -14,6 +14,8 @@ pub mod completions;
 pub mod copying;
 pub mod events;
 pub mod fs;
+mod fs_quota;
+mod fs_view;
 pub mod held;
 pub mod inspect;
 pub mod keyspace;

@@ -23,6 +23,9 @@ Needs /dev/fuse, and root or fusermount3 (Debian: fuse3). Runs until Ctrl-C or S
 unmounts: at once for who looks for files there, and it ends when the files that are open there \
 have been closed.
 
+For mount(8) and /etc/fstab, this program is also the helper mount.tyr, by a link of that name: \
+mount -t tyr home@STORE /mnt.
+
 Example:
   tyr fs create home && tyr mount home /mnt")]
 pub struct MountArguments {
@@ -36,11 +39,18 @@ pub struct MountArguments {
     /// Do not note when files are read
     #[arg(long = "noatime")]
     is_atime_kept: bool,
+    /// Out of the session of who calls: for `mount.tyr`, which ends before this does
+    #[arg(long = "detached", hide = true)]
+    is_detached: bool,
 }
 
 /// Mounts a file system until it is enough.
 #[cfg(target_os = "linux")]
 pub fn run(session: &mut Session, arguments: &MountArguments) -> Outcome {
+    if arguments.is_detached {
+        // It fails where it has one of its own already, which is as good.
+        rustix::process::setsid().ok();
+    }
     let files = FileSystem::open(&session.open(Access::Write)?, &arguments.name)?;
     let at = arguments.at.display().to_string();
     let failed = |what: &str, error| tyr::Error::io(format!("cannot {what} {at}"), error);
@@ -48,7 +58,9 @@ pub fn run(session: &mut Session, arguments: &MountArguments) -> Outcome {
         true => AccessTimes::Never,
         false => AccessTimes::Relative,
     };
-    let options = MountOptions { is_read_only: arguments.is_read_only, access_times };
+    // A directory's store is open in one program at a time, which is this.
+    let is_alone = !session.is_cluster()?;
+    let options = MountOptions { is_read_only: arguments.is_read_only, access_times, is_alone };
     let mounted = tyr_fs::mount(&files, &arguments.at, &options);
     let mounted = mounted.map_err(|it| failed("mount at", it))?;
     session.interrupt.expect();

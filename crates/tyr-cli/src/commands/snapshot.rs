@@ -110,6 +110,11 @@ pub struct MomentArguments {
 }
 
 impl MomentArguments {
+    /// The name of the kept snapshot that is asked for, if one is.
+    pub fn name(&self) -> Option<&str> {
+        self.at.as_deref()
+    }
+
     /// The kept snapshot that is asked for, if one is.
     pub fn kept(&self, store: &Tyr) -> tyr::Result<Option<Snapshot>> {
         self.at.as_deref().map(|name| store.kept_snapshot(name)).transpose()

@@ -17,6 +17,8 @@ use serde_json::json;
 use tyr_fs::blocking::FileSystem;
 use tyr_fs::{Access as Rights, Attributes, Errno, Kind, Name, NewAttributes, NewFile, Node, Time};
 
+use super::fs_view::FsView;
+use super::snapshot::MomentArguments;
 use crate::failure::Outcome;
 use crate::progress::{self, Unit};
 use crate::session::{Access, Session};
@@ -53,8 +55,9 @@ Directories that are there already are gone on with; a file that is there alread
 Files come with mode, mtime and all their names, and for root with owner and group; sockets, pipes \
 and devices are left out.
 
-Example:
-  tyr fs export home /site /tmp/site")]
+Examples:
+  tyr fs export home /site /tmp/site
+  tyr snapshot keep monday && tyr fs export home /site /tmp/site --at monday")]
 pub struct ExportArguments {
     /// The file system
     name: String,
@@ -62,6 +65,8 @@ pub struct ExportArguments {
     from: String,
     /// The directory of this machine, which is made where there is none
     to: PathBuf,
+    #[command(flatten)]
+    moment: MomentArguments,
 }
 
 /// What was copied so far.
@@ -74,9 +79,9 @@ struct Copied {
 }
 
 /// A copy that is being made.
-struct Transfer<'a> {
+struct Transfer<'a, Files> {
     session: &'a mut Session,
-    files: FileSystem,
+    files: Files,
     bar: ProgressBar,
     copied: Copied,
 }
@@ -85,17 +90,20 @@ fn failed(what: &str, path: &Path, error: io::Error) -> tyr::Error {
     tyr::Error::io(format!("cannot {what} {}", path.display()), error)
 }
 
-impl<'a> Transfer<'a> {
-    fn begin(session: &'a mut Session, name: &str) -> Outcome<Self> {
-        let files = FileSystem::open(&session.open(Access::Write)?, name)?;
+fn open(session: &Session, name: &str) -> Outcome<FileSystem> {
+    Ok(FileSystem::open(&session.open(Access::Write)?, name)?)
+}
+
+impl<'a, Files> Transfer<'a, Files> {
+    fn begin(session: &'a mut Session, files: Files) -> Self {
         let bar = progress::bar(None, Unit::Bytes, session.output.is_json());
-        Ok(Self { session, files, bar, copied: Copied::default() })
+        Self { session, files, bar, copied: Copied::default() }
     }
 
-    fn end(self) -> Outcome {
+    fn end(self, close: impl FnOnce(Files) -> Outcome) -> Outcome {
         let Copied { directories, files, bytes, left_out } = self.copied;
         self.bar.finish_and_clear();
-        self.files.close()?;
+        close(self.files)?;
         let fields = json!({
             "directories": directories, "files": files, "bytes": bytes, "left_out": left_out,
         });
@@ -115,7 +123,8 @@ impl<'a> Transfer<'a> {
 pub fn import(session: &mut Session, arguments: &ImportArguments) -> Outcome {
     let from = arguments.from.as_path();
     let metadata = fs::metadata(from).map_err(|error| failed("read", from, error))?;
-    let mut copy = Transfer::begin(session, &arguments.name)?;
+    let files = open(session, &arguments.name)?;
+    let mut copy = Transfer::begin(session, files);
     let root = match copy.files.find(&arguments.to) {
         Err(error) if error.errno() == Errno::NOENT => {
             copy.files.make_directory_at(&arguments.to, rights(&metadata))?.node
@@ -152,14 +161,14 @@ pub fn import(session: &mut Session, arguments: &ImportArguments) -> Outcome {
             }
         }
     }
-    copy.end()
+    copy.end(|files| Ok(files.close()?))
 }
 
 fn rights(metadata: &fs::Metadata) -> Rights {
     Rights { mode: metadata.mode() & 0o7777, owner: metadata.uid(), group: metadata.gid() }
 }
 
-impl Transfer<'_> {
+impl Transfer<'_, FileSystem> {
     fn import_directory(
         &mut self,
         directory: &Node,
@@ -242,7 +251,9 @@ impl Transfer<'_> {
 
 /// Copies a tree of a file system to this machine.
 pub fn export(session: &mut Session, arguments: &ExportArguments) -> Outcome {
-    let mut copy = Transfer::begin(session, &arguments.name)?;
+    let files = open(session, &arguments.name)?;
+    let view = FsView::of(files, arguments.moment.name())?;
+    let mut copy = Transfer::begin(session, view);
     let root = copy.files.find(&arguments.from)?.node;
     let mut linked: HashMap<u64, PathBuf> = HashMap::new();
     // Directories get mode and time behind what is in them.
@@ -278,10 +289,10 @@ pub fn export(session: &mut Session, arguments: &ExportArguments) -> Outcome {
     for (attributes, path) in finished.iter().rev() {
         finish(attributes, path)?;
     }
-    copy.end()
+    copy.end(FsView::close)
 }
 
-impl Transfer<'_> {
+impl Transfer<'_, FsView> {
     fn export_file(
         &mut self,
         node: &Node,

@@ -197,8 +197,10 @@ impl Bundle {
     fn take(&mut self, shared: &Shared, draft: Draft<()>) -> Result<()> {
         let Self { moment, bases, overlay, is_changing, .. } = self;
         if !*is_changing {
-            assert!(draft.changes.is_empty(), "a moment has no call that changes anything");
-            return Ok(());
+            return match draft.changes.is_empty() {
+                true => Ok(()),
+                false => Err(Error::new(Errno::ROFS, "what was cannot be changed")),
+            };
         }
         let mut source = Source { shared, moment, bases };
         for condition in draft.conditions {

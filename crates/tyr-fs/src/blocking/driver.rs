@@ -2,6 +2,8 @@
 //! what was known did not hold.
 
 use std::ops::Bound;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -11,7 +13,7 @@ use tyr::{Bytes, Committed, ErrorKind, OperationId, Scan};
 
 use super::bundle::Bundled;
 use super::opens::Ending;
-use super::store::{FileSystem, Shared};
+use super::store::{DATA_CHUNK_SIZE, FileSystem, META_CHUNK_SIZE, Shared};
 use crate::error::{Error, Result};
 use crate::layout::key::{self, Blob, Role, Space};
 use crate::layout::record::RECORD_LEN;
@@ -94,6 +96,38 @@ impl FileSystem {
     }
 }
 
+impl FileSystem {
+    /// Begins an operation that nobody waits for: it is seen here at once, and lost where others
+    /// are in the way, or the power fails soon.
+    pub(super) fn run_unwaited<O: Operation<Answer = ()>>(&self, operation: &O) -> Result<()> {
+        if self.bundle.is_some() {
+            return self.run(operation);
+        }
+        let (mut known, mut held) = (Known::default(), Vec::new());
+        for _ in 0..READS_MAX {
+            match operation.plan(&known) {
+                Ok(Draft { changes, .. }) if changes.is_empty() => break,
+                Ok(Draft { conditions, changes, answer: () }) => {
+                    let mut transaction = self.shared.tyr.begin();
+                    let mut ids = Ids { append: None };
+                    self.shared.fill(&mut transaction, &mut ids, conditions, changes)?;
+                    let commit = pin!(transaction.into_async().commit());
+                    return match commit.poll(&mut Context::from_waker(Waker::noop())) {
+                        Poll::Ready(Err(error)) if error.kind() != ErrorKind::Conflict => {
+                            Err(error.into())
+                        }
+                        Poll::Ready(_) | Poll::Pending => Ok(()),
+                    };
+                }
+                Err(Stop::Read(want)) => self.shared.read(&mut known, &mut held, want)?,
+                Err(Stop::Fail(error)) => return Err(error),
+                Err(Stop::FailIf(..) | Stop::Again) => break,
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Lets others go first: nothing at first, then 20 µs to 5 ms, differing from thread to thread.
 pub(super) fn back_off(attempts: u32) {
     match attempts {
@@ -153,29 +187,16 @@ impl Shared {
 
     /// A blob with so many of its first bytes, at one moment.
     fn find(&self, blob: &Blob, len: u64) -> Result<Option<Found>> {
-        let keyspace = self.keyspace(blob.space);
-        let first = len.min(tyr::limits::SCAN_RANGE_LEN_MAX);
-        let end = [blob.key.as_bytes(), &[0]].concat();
-        let scan = Scan::new().prefix(&blob.key.as_bytes()[..usize::from(key::GROUP_LEN)]);
-        let scan = scan.from(blob.key.as_bytes()).to(end).limit(1);
-        let scan = if first == 0 { scan } else { scan.first_bytes(first) };
-        let Some(entry) = keyspace.scan_page(&scan)?.entries.into_iter().next() else {
-            return Ok(None);
-        };
-        let stat = entry.stat.expect("attributes were asked for");
-        let (size, version, mut bytes) = (stat.size, stat.version, entry.bytes);
-        if (bytes.len() as u64) < len.min(size) {
-            // More than a listing brings: as a transaction that has seen one version of it.
-            let read = self.tyr.transact(|transaction| {
-                let stat = transaction.stat(keyspace, &blob.key)?;
-                let bytes = transaction.read(keyspace, &blob.key, 0, len.min(stat.size))?;
-                Ok((stat, bytes))
-            });
-            let Some((stat, all)) = absent_is_none(read)? else { return Ok(None) };
-            return Ok(Some(Found { size: stat.size, version: stat.version, bytes: all }));
-        }
-        bytes.truncate(usize::try_from(len).unwrap_or(usize::MAX));
-        Ok(Some(Found { size, version, bytes }))
+        // What is wanted is in the first chunk, at one node.
+        let len = len.min(match blob.space {
+            Space::Meta => META_CHUNK_SIZE,
+            Space::Data => DATA_CHUNK_SIZE,
+        });
+        let read = self.keyspace(blob.space).read_with_stat(&blob.key, 0, len);
+        Ok(absent_is_none(read)?.map(|(stat, bytes)| {
+            let (size, version) = (stat.size, stat.version);
+            Found { size, version, bytes }
+        }))
     }
 
     /// The highest segments of a file from this one on.

@@ -64,6 +64,7 @@ impl FileSystem {
 
     /// The same of a file that was opened to be written.
     pub(super) fn truncate_open(&self, node: &Node, size: u64) -> Result<()> {
+        self.charge_bytes(node, size, Some(size))?;
         let (segment_bits, now) = (self.shared.superblock.segment_bits, self.now());
         let (node, is_privileged) = (node.clone(), self.is_privileged());
         let truncate = Truncate { node, size, segment_bits, is_privileged, now };
@@ -92,6 +93,7 @@ impl FileSystem {
 
     /// Writes to a file that was opened to be written; answers where.
     pub(super) fn write_open(&self, node: &Node, offset: Option<u64>, data: Bytes) -> Result<u64> {
+        self.charge_write(node, offset, &data)?;
         let done = self.run_telling(&self.writing(node, offset, data))?;
         match (done.answer, done.appended_at) {
             (Written::At(offset), _) => Ok(offset),
@@ -106,7 +108,13 @@ impl FileSystem {
     /// Appends behind the operations before it; where is told by nobody before they are committed.
     pub(super) fn append_bundled(&self, node: &Node, data: Bytes) -> Result<()> {
         self.may(node, Permission::Write)?;
+        self.charge_write(node, None, &data)?;
         self.run(&self.writing(node, None, data)).map(drop)
+    }
+
+    fn charge_write(&self, node: &Node, offset: Option<u64>, data: &Bytes) -> Result<()> {
+        let len = data.len() as u64;
+        self.charge_bytes(node, len, offset.map(|offset| offset.saturating_add(len)))
     }
 
     fn writing(&self, node: &Node, offset: Option<u64>, data: Bytes) -> Write {

@@ -52,6 +52,10 @@ impl FileSystem {
         let end = offset.checked_add(len).ok_or_else(|| {
             Error::new(Errno::FBIG, "a range ends before 2^64 bytes, and files before that")
         })?;
+        match allocation {
+            Allocation::Extend | Allocation::Zero => self.charge_bytes(node, end, Some(end))?,
+            Allocation::Punch => {}
+        }
         let segment_bits = self.shared.superblock.segment_bits;
         let step = ((SEGMENTS_MAX as u64) << segment_bits).min(CLEARED_LEN_MAX);
         let allocate = |allocation, offset, len| {
@@ -118,6 +122,11 @@ impl FileSystem {
         let size = self.attributes(node)?.size;
         if offset >= size {
             return Err(nothing_behind(offset));
+        }
+        if self.bundle.is_some() {
+            // Holes are those of now: of another moment none are told.
+            let _ = tell(ByteRange { start: offset, end: size });
+            return Ok(size);
         }
         let snapshot = self.shared.tyr.snapshot()?;
         let inode = Blob::inode(node.number);

@@ -15,7 +15,7 @@ use crate::plan::lookup::{Attributes, Seen};
 use crate::plan::node::Node;
 
 /// All of a file system as it was at one moment: a tree of any size, read at leisure while others
-/// go on. See [`FileSystem::moment`].
+/// go on. See [`FileSystem::moment`] and [`FileSystem::moment_at`].
 ///
 /// Threads that share one wait for each other; clones share the moment and do not.
 #[derive(Debug)]
@@ -68,6 +68,12 @@ impl Moment {
         self.snapshot.version()
     }
 
+    /// The file system at the moment: what changes it is EROFS.
+    #[cfg(all(feature = "mount", target_os = "linux"))]
+    pub(crate) fn files(&self) -> &FileSystem {
+        &self.files
+    }
+
     /// The moment of the store, to read other keyspaces at it.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
@@ -89,5 +95,15 @@ impl FileSystem {
     /// `EAGAIN`.
     pub fn moment(&self) -> Result<Moment> {
         Ok(Moment::new(self, self.shared.tyr.snapshot()?))
+    }
+
+    /// The whole file system as it was when the store kept a snapshot of this name
+    /// ([`Tyr::keep`](tyr::blocking::Tyr::keep)), to be read for as long as that is kept.
+    ///
+    /// # Errors
+    /// `ENOENT` when there is none of this name; of reads, soon after it was dropped, and where the
+    /// file system was made later.
+    pub fn moment_at(&self, kept: &str) -> Result<Moment> {
+        Ok(Moment::new(self, self.shared.tyr.kept_snapshot(kept)?))
     }
 }

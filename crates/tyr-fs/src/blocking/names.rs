@@ -73,7 +73,7 @@ impl FileSystem {
             let text = format!("{} bytes are no small file: write them", content.len());
             return Err(Error::new(Errno::FBIG, text));
         }
-        self.make(directory, name, (kind, access), (device, content))
+        self.make(directory, name, (kind, access), self.new_number()?, (device, content))
     }
 
     /// Makes an empty directory.
@@ -81,7 +81,8 @@ impl FileSystem {
     /// # Errors
     /// `EEXIST`, `ENOENT`, `ENOTDIR`.
     pub fn make_directory(&self, directory: &Node, name: &Name, access: Access) -> Result<Seen> {
-        self.make(directory, name, (Kind::Directory, access), (0, Vec::new()))
+        let number = self.new_number()?;
+        self.make(directory, name, (Kind::Directory, access), number, (0, Vec::new()))
     }
 
     /// Makes a symlink to a path of 1 to 4,095 bytes.
@@ -104,20 +105,23 @@ impl FileSystem {
             }
         }
         let access = Access { mode: 0o777, ..access };
-        self.make(directory, name, (Kind::Symlink, access), (0, target.to_vec()))
+        let number = self.new_number()?;
+        self.make(directory, name, (Kind::Symlink, access), number, (0, target.to_vec()))
     }
 
-    fn make(
+    pub(super) fn make(
         &self,
         directory: &Node,
         name: &Name,
         (kind, access): (Kind, Access),
+        number: u64,
         (device, content): (u32, Vec<u8>),
     ) -> Result<Seen> {
         let place = place(directory, name)?;
         let access = self.may_make(directory, kind, access)?;
         let access = Access { mode: access.mode & crate::layout::record::MODE_MASK, ..access };
-        let (number, now) = (self.new_number()?, self.now());
+        self.charge_name(content.len() as u64)?;
+        let now = self.now();
         self.run(&Create { place, kind, access, device, content, number, now })
     }
 
@@ -154,6 +158,7 @@ impl FileSystem {
         let End { segment_bits, now, .. } = self.end();
         let place = place(directory, name)?;
         self.may_enter(directory)?;
+        self.charge_name(0)?;
         self.run(&Link { node: node.clone(), place, segment_bits, now })
     }
 

@@ -8,10 +8,12 @@ use tyr::Bytes;
 
 use super::store::FileSystem;
 use crate::error::{Error, Result};
+use crate::layout::name::Name;
+use crate::layout::record::{Access, Kind};
 use crate::options::AccessTimes;
 use crate::plan::allocate::Allocation;
 use crate::plan::attributes::{NoteRead, is_read_due};
-use crate::plan::lookup::Attributes;
+use crate::plan::lookup::{Attributes, Seen};
 use crate::plan::node::Node;
 use crate::plan::rights::Permission;
 
@@ -61,14 +63,7 @@ impl FileSystem {
     /// # Errors
     /// `ESTALE` when it is gone; `EACCES`.
     pub fn open_file_for(&self, node: &Node, open_for: OpenFor) -> Result<OpenFile> {
-        self.shared.opens.open(node.number);
-        let file = OpenFile {
-            files: self.clone(),
-            node: node.clone(),
-            open_for,
-            is_open: Mutex::new(true),
-            is_read_noted: AtomicBool::new(false),
-        };
+        let file = self.count_open(node.clone(), open_for);
         let attributes = file.attributes()?;
         if let Some(user) = &self.user {
             for permission in [Permission::Read, Permission::Write] {
@@ -77,10 +72,40 @@ impl FileSystem {
                 }
             }
         }
-        let is_due = is_read_due(&attributes.times, self.now());
-        let is_noted = is_due && self.access_times == AccessTimes::Relative;
-        file.is_read_noted.store(is_noted, Ordering::Relaxed);
+        file.see(&attributes);
         Ok(file)
+    }
+
+    /// Makes a regular file and opens it, to be read and written whatever its rights are.
+    ///
+    /// # Errors
+    /// As [`FileSystem::make_file`].
+    pub fn make_open_file(
+        &self,
+        directory: &Node,
+        name: &Name,
+        access: Access,
+    ) -> Result<(Seen, OpenFile)> {
+        let number = self.new_number()?;
+        // Whoever takes its name from now on finds it open.
+        let node = Node::of_its_own(Kind::Regular, number);
+        let mut file = self.count_open(node, OpenFor::ReadingAndWriting);
+        let seen = self.make(directory, name, (Kind::Regular, access), number, (0, Vec::new()))?;
+        file.node = seen.node.clone();
+        file.see(&seen.attributes);
+        Ok((seen, file))
+    }
+
+    /// A file counts as open from now on; whether it is there has not been looked at.
+    fn count_open(&self, node: Node, open_for: OpenFor) -> OpenFile {
+        self.shared.opens.open(node.number);
+        OpenFile {
+            files: self.clone(),
+            node,
+            open_for,
+            is_open: Mutex::new(true),
+            is_read_noted: AtomicBool::new(false),
+        }
     }
 }
 
@@ -88,6 +113,13 @@ impl OpenFile {
     /// The file.
     pub fn node(&self) -> &Node {
         &self.node
+    }
+
+    /// The next read is noted, where it has to be for a file that was seen so.
+    fn see(&self, attributes: &Attributes) {
+        let is_due = is_read_due(&attributes.times, self.files.now());
+        let is_noted = is_due && self.files.access_times == AccessTimes::Relative;
+        self.is_read_noted.store(is_noted, Ordering::Relaxed);
     }
 
     fn require(&self, permission: Permission) -> Result<()> {
@@ -117,7 +149,8 @@ impl OpenFile {
     }
 
     /// See [`FileSystem::read`]. The first read since the file was opened, or changed here, is
-    /// noted in its atime, where that is not of after its last change and of today.
+    /// noted in its atime, where that is not of after its last change and of today; nobody waits
+    /// until that is on disk.
     ///
     /// # Errors
     /// As there; `EBADF` where it was opened to be written only.
@@ -126,7 +159,7 @@ impl OpenFile {
         let bytes = self.files.read_open(&self.node, offset, len)?;
         if self.is_read_noted.swap(false, Ordering::Relaxed) {
             let note = NoteRead { node: self.node.clone(), now: self.files.now() };
-            if let Err(error) = self.files.run(&note) {
+            if let Err(error) = self.files.run_unwaited(&note) {
                 tracing::debug!(%error, "a file was read, and that could not be noted");
             }
         }

@@ -11,6 +11,7 @@ use tyr::{ErrorKind, LeaseOptions, Number, Transform};
 use super::bundle::Bundle;
 use super::driver::absent_is_none;
 use super::opens::Opens;
+use super::quota::QuotaState;
 use crate::error::{Error, Result};
 use crate::layout::header::{DirectoryPlace, Header};
 use crate::layout::key::{Blob, NUMBER_MIN, ROOT};
@@ -24,10 +25,10 @@ use crate::plan::rights::Credentials;
 const NUMBERS_TAKEN: u64 = 65_536;
 
 /// Chunks of the keyspace of names: small files lie in one.
-const META_CHUNK_SIZE: u64 = 64 << 20;
+pub(super) const META_CHUNK_SIZE: u64 = 64 << 20;
 
 /// Chunks of the keyspace of content.
-const DATA_CHUNK_SIZE: u64 = 4 << 20;
+pub(super) const DATA_CHUNK_SIZE: u64 = 4 << 20;
 
 /// A file system, opened. Cheap to clone; clones share everything, but each may be of a user of its
 /// own ([`FileSystem::acting_as`]).
@@ -53,6 +54,7 @@ pub(super) struct Shared {
     pub session: u64,
     /// The sessions of others, as they were found last.
     pub others: Mutex<Option<Others>>,
+    pub quota: Mutex<QuotaState>,
     /// Dropped with this, which ends the thread that tends orphans.
     pub tended: Mutex<Option<Sender<()>>>,
     /// Held while this program uses the file system.
@@ -136,6 +138,7 @@ impl FileSystem {
             opens: Opens::default(),
             session,
             others: Mutex::default(),
+            quota: Mutex::default(),
             tended: Mutex::default(),
             lock: Mutex::new(Some(lock)),
             numbers: Mutex::new((0, 0)),

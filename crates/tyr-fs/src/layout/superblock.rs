@@ -1,5 +1,6 @@
 //! What format a file system has: `"TYR-FS\0\0" · format u32 · segment bits u8 · 3 bytes of zeros`,
-//! and what comes behind that, which is of later releases of the same format.
+//! what it may have at most: `bytes u64 · names u64`, zero or not there for any number, and what
+//! comes behind that, which is of later releases of the same format.
 
 use rustix::io::Errno;
 
@@ -16,6 +17,40 @@ pub const SEGMENT_BITS_MIN: u8 = 16;
 
 /// The longest.
 pub const SEGMENT_BITS_MAX: u8 = 40;
+
+/// Where the quota is, and how long.
+pub const QUOTA_AT: u64 = 16;
+pub const QUOTA_LEN: u64 = 16;
+
+/// What a file system may have at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quota {
+    /// Bytes of all files, holes included, and 512 for each record; `None` for any number.
+    pub bytes: Option<u64>,
+    /// Names, and directories once more; `None` for any number.
+    pub files: Option<u64>,
+}
+
+impl Quota {
+    /// Its bytes. A bound of nothing is one of 1.
+    pub fn encode(self) -> [u8; QUOTA_LEN as usize] {
+        let [bytes, files] = [self.bytes, self.files]
+            .map(|limit| limit.map_or(0, |limit| limit.max(1)).to_le_bytes());
+        let mut encoded = [0; QUOTA_LEN as usize];
+        encoded[..8].copy_from_slice(&bytes);
+        encoded[8..].copy_from_slice(&files);
+        encoded
+    }
+
+    /// Of what is there; file systems that never had one have fewer bytes.
+    pub fn decode(from: &[u8]) -> Self {
+        let limit = |at: usize| {
+            let bytes = from.get(at..at + 8)?.try_into().expect("eight bytes");
+            Some(u64::from_le_bytes(bytes)).filter(|limit| *limit > 0)
+        };
+        Self { bytes: limit(0), files: limit(8) }
+    }
+}
 
 const MAGIC: &[u8; 8] = b"TYR-FS\0\0";
 

@@ -97,6 +97,27 @@ pub fn file_attr(attributes: &Attributes) -> FileAttr {
     }
 }
 
+/// Attributes of which the kernel looks at number and kind alone.
+pub fn bare_attr(number: INodeNo, kind: FileType) -> FileAttr {
+    FileAttr {
+        ino: number,
+        size: 0,
+        blocks: 0,
+        atime: UNIX_EPOCH,
+        mtime: UNIX_EPOCH,
+        ctime: UNIX_EPOCH,
+        crtime: UNIX_EPOCH,
+        kind,
+        perm: 0,
+        nlink: 1,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        blksize: 4_096,
+        flags: 0,
+    }
+}
+
 /// Answers a request that has nothing to tell.
 pub fn done(reply: ReplyEmpty, result: Result<()>) {
     match result {

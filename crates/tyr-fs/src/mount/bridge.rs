@@ -8,8 +8,9 @@ use std::time::SystemTime;
 
 use fuser::{
     BsdFileFlags, FileHandle, Filesystem, INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags,
-    RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
-    ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
+    ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow,
+    WriteFlags,
 };
 use rustix::io::Errno;
 
@@ -17,7 +18,8 @@ use super::answers::{
     allocation, done, errno, file_attr, is_exclusive, kind_of, name_of, offset_of, rename_mode,
     time_of, xattr_answer,
 };
-use super::state::{Bridge, GENERATION, LIFETIME};
+use super::snapshots::{Place, directory_attr};
+use super::state::{Bridge, GENERATION, Handle};
 use crate::error::Error;
 use crate::layout::name::NAME_LEN_MAX;
 use crate::layout::record::{Access, Kind};
@@ -42,12 +44,17 @@ impl Filesystem for Bridge {
         // A kernel that knows less of it is asked for less.
         let _ = config.set_max_write(WRITE_LEN_MAX);
         let _ = config.add_capabilities(InitFlags::FUSE_AUTO_INVAL_DATA);
+        let _ = config.add_capabilities(InitFlags::FUSE_PARALLEL_DIROPS);
+        if self.is_alone {
+            // What comes with names is of use where it may be kept.
+            let plus = InitFlags::FUSE_DO_READDIRPLUS | InitFlags::FUSE_READDIRPLUS_AUTO;
+            let _ = config.add_capabilities(plus);
+        }
         Ok(())
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let found = (|| self.files.lookup(&self.node(parent)?, &name_of(name)?))();
-        self.entry(reply, found);
+        self.found(reply, self.look_up(parent, name));
     }
 
     fn forget(&self, _: &Request, number: INodeNo, count: u64) {
@@ -55,8 +62,15 @@ impl Filesystem for Bridge {
     }
 
     fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        match self.node(number).and_then(|node| self.files.attributes(&node)) {
-            Ok(attributes) => reply.attr(&LIFETIME, &file_attr(&attributes)),
+        let attr = || match number == Place::DIRECTORY.number() {
+            true => Ok(directory_attr()),
+            false => {
+                let (files, node) = self.look(number)?;
+                Ok(Place::of(number).attr(&files.attributes(&node)?))
+            }
+        };
+        match attr() {
+            Ok(attr) => reply.attr(&self.lifetime(), &attr),
             Err(error) => reply.error(errno(&error)),
         }
     }
@@ -87,13 +101,13 @@ impl Filesystem for Bridge {
         let (atime, mtime) = (atime.map(time), mtime.map(time));
         let new = NewAttributes { mode, owner, group, atime, mtime };
         match self.set(number, new, size) {
-            Ok(attributes) => reply.attr(&LIFETIME, &file_attr(&attributes)),
+            Ok(attributes) => reply.attr(&self.lifetime(), &file_attr(&attributes)),
             Err(error) => reply.error(errno(&error)),
         }
     }
 
     fn readlink(&self, _: &Request, number: INodeNo, reply: ReplyData) {
-        match self.node(number).and_then(|node| self.files.read_link(&node)) {
+        match self.look(number).and_then(|(files, node)| files.read_link(&node)) {
             Ok(target) => reply.data(&target),
             Err(error) => reply.error(errno(&error)),
         }
@@ -123,6 +137,10 @@ impl Filesystem for Bridge {
         _: u32,
         reply: ReplyEntry,
     ) {
+        if parent == Place::DIRECTORY.number() {
+            let kept = self.snapshots.keep(&self.files, name);
+            return self.found(reply, kept.and_then(|snapshot| self.root_of(snapshot)));
+        }
         self.entry(reply, self.make(request, parent, name, (Kind::Directory, mode, 0)));
     }
 
@@ -131,6 +149,9 @@ impl Filesystem for Bridge {
     }
 
     fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        if parent == Place::DIRECTORY.number() {
+            return done(reply, self.snapshots.drop_kept(&self.files, name));
+        }
         done(reply, (|| self.files.remove_directory(&self.node(parent)?, &name_of(name)?))());
     }
 
@@ -178,7 +199,7 @@ impl Filesystem for Bridge {
     }
 
     fn open(&self, _: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        match self.node(number).and_then(|node| self.open_node(&node, flags.0)) {
+        match self.open_file(number, flags.0) {
             Ok((handle, flags)) => reply.opened(handle, flags),
             Err(error) => reply.error(errno(&error)),
         }
@@ -194,14 +215,9 @@ impl Filesystem for Bridge {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        let make = || -> Result<_, Error> {
-            let seen = self.make(request, parent, name, (Kind::Regular, mode, 0))?;
-            let opened = self.open_node(&seen.node, flags)?;
-            Ok((self.tell(&seen), opened))
-        };
-        match make() {
-            Ok((attr, (handle, flags))) => {
-                reply.created(&LIFETIME, &attr, GENERATION, handle, flags);
+        match self.make_open(request, (parent, name), mode, flags) {
+            Ok((attr, handle, flags)) => {
+                reply.created(&self.lifetime(), &attr, GENERATION, handle, flags);
             }
             // Another mount has just made it. By this answer the kernel looks again, and opens what
             // it finds as any file, with the rights and the cut that belong to that.
@@ -223,7 +239,11 @@ impl Filesystem for Bridge {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let read = self.handle(handle).and_then(|it| it.file.read(offset, u64::from(size)));
+        let len = u64::from(size);
+        let read = self.handle(handle).and_then(|handle| match &*handle {
+            Handle::Now { file, .. } => file.read(offset, len),
+            Handle::Then(files, node) => files.read(node, offset, len),
+        });
         match read {
             Ok(bytes) => reply.data(&bytes),
             Err(error) => reply.error(errno(&error)),
@@ -242,9 +262,9 @@ impl Filesystem for Bridge {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let written = self.handle(handle).and_then(|it| match it.is_append {
-            true => it.file.append(data.to_vec()).map(drop),
-            false => it.file.write(offset, data.to_vec()),
+        let written = self.handle(handle).and_then(|handle| match handle.now()? {
+            (file, true) => file.append(data.to_vec()).map(drop),
+            (file, false) => file.write(offset, data.to_vec()),
         });
         match written {
             Ok(()) => reply.written(u32::try_from(data.len()).expect("it came with a size")),
@@ -253,8 +273,8 @@ impl Filesystem for Bridge {
     }
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        // Every write was committed.
-        reply.ok();
+        // Every write was committed: the kernel need not ask again.
+        reply.error(fuser::Errno::ENOSYS);
     }
 
     fn release(
@@ -283,7 +303,21 @@ impl Filesystem for Bridge {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        match self.list(number, offset, &mut reply) {
+        match self.list_names(number, offset, &mut reply) {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(errno(&error)),
+        }
+    }
+
+    fn readdirplus(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        match self.list_files(number, offset, &mut reply) {
             Ok(()) => reply.ok(),
             Err(error) => reply.error(errno(&error)),
         }
@@ -294,9 +328,9 @@ impl Filesystem for Bridge {
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        match self.space() {
-            Ok(space) => {
-                let (all, free) = (space.size_bytes / 4_096, space.free_bytes / 4_096);
+        match self.room() {
+            Ok((size_bytes, free_bytes)) => {
+                let (all, free) = (size_bytes / 4_096, free_bytes / 4_096);
                 let names = u32::try_from(NAME_LEN_MAX).expect("255");
                 reply.statfs(all, free, free, 0, 0, 4_096, names, 4_096);
             }
@@ -325,13 +359,18 @@ impl Filesystem for Bridge {
     }
 
     fn getxattr(&self, _: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        let node = self.node(number);
-        let value = node.and_then(|node| self.files.xattr(&node, name.as_bytes()));
+        if number == Place::DIRECTORY.number() {
+            return reply.error(fuser::Errno::NO_XATTR);
+        }
+        let value = self.look(number).and_then(|(files, node)| files.xattr(&node, name.as_bytes()));
         xattr_answer(reply, size, value);
     }
 
     fn listxattr(&self, _: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
-        let names = self.node(number).and_then(|node| self.files.xattr_names(&node));
+        let names = match number == Place::DIRECTORY.number() {
+            true => Ok(Vec::new()),
+            false => self.look(number).and_then(|(files, node)| files.xattr_names(&node)),
+        };
         let list = names
             .map(|names| names.into_iter().flat_map(|name| name.into_iter().chain([0])).collect());
         xattr_answer(reply, size, list);
@@ -356,7 +395,7 @@ impl Filesystem for Bridge {
         let done_so = allocation(mode).and_then(|allocation| {
             let handle = self.handle(handle)?;
             match allocation {
-                Some(allocation) => handle.file.allocate(allocation, offset, len),
+                Some(allocation) => handle.now()?.0.allocate(allocation, offset, len),
                 // Space behind the end that nobody sees: none is reserved.
                 None => Ok(()),
             }
@@ -374,10 +413,10 @@ impl Filesystem for Bridge {
         reply: ReplyLseek,
     ) {
         let found = (|| {
-            let (node, offset) = (self.node(number)?, offset_of(offset)?);
+            let ((files, node), offset) = (self.look(number)?, offset_of(offset)?);
             match whence {
-                SEEK_DATA => self.files.next_data(&node, offset),
-                SEEK_HOLE => self.files.next_hole(&node, offset),
+                SEEK_DATA => files.next_data(&node, offset),
+                SEEK_HOLE => files.next_hole(&node, offset),
                 _ => Err(Error::new(Errno::INVAL, format!("lseek {whence} is the kernel's"))),
             }
         })();

@@ -1,11 +1,14 @@
 //! A file system at a path of this machine, by FUSE: Linux, feature `mount`.
 //!
 //! The kernel checks rights and names, and asks for everything each time: nothing is cached but
-//! pages of files, which go when a file has changed. [`bridge`] turns its requests into calls,
-//! [`answers`] its words into ours; [`state`] has what it was told of, and what is open.
+//! pages of files, which go when a file has changed; unless nobody else uses the file system, and
+//! it may keep what it knows. [`bridge`] turns its requests into calls,
+//! [`answers`] its words into ours; [`state`] has what it was told of, and what is open;
+//! [`snapshots`] shows what was kept.
 
 mod answers;
 mod bridge;
+mod snapshots;
 mod state;
 
 use std::io;
@@ -36,6 +39,10 @@ pub struct MountOptions {
     pub is_read_only: bool,
     /// Whether it is noted when files are read; it never is where nothing can be changed.
     pub access_times: AccessTimes,
+    /// Whether nobody else uses the file system while it is mounted: no other program, mount or
+    /// handle. Then the kernel keeps names, attributes and bytes, and asks for each once. Where
+    /// that is not so, what others do is seen late, or not at all.
+    pub is_alone: bool,
 }
 
 /// Mounts a file system at a directory.
@@ -52,7 +59,8 @@ pub fn mount(
     let mut config = Config::default();
     config.mount_options = vec![
         MountOption::FSName(files.name().to_owned()),
-        MountOption::Subtype("tyr".to_owned()),
+        // As the kernel takes it, and fusermount3.
+        MountOption::CUSTOM("subtype=tyr".to_owned()),
         MountOption::DefaultPermissions,
     ];
     let access_times = match options.is_read_only {
@@ -71,7 +79,7 @@ pub fn mount(
     if !at.is_dir() {
         return Err(Errno::NOTDIR.into());
     }
-    let bridge = Bridge::new(files.with_access_times(access_times));
+    let bridge = Bridge::new(files.with_access_times(access_times), options.is_alone);
     let session = fuser::spawn_mount(bridge, &at, &config)?;
     Ok(Mount { session, at })
 }

@@ -11,6 +11,7 @@ mod model;
 mod moments;
 mod open;
 mod program;
+mod quota;
 mod random;
 mod rights;
 mod swap;
@@ -19,6 +20,7 @@ mod walking;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
 
 use tyr::blocking::Tyr;
 use tyr::{Durability, KeyspaceConfig};
@@ -33,6 +35,15 @@ fn options() -> Options {
     let keyspace_config =
         KeyspaceConfig { durability: Durability::Buffered, ..KeyspaceConfig::default() };
     Options { keyspace_config, segment_bits: 16, ..Options::default() }
+}
+
+/// Asks until it holds, with a bound.
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}: not within a minute");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// A file system in a folder that goes away with it.

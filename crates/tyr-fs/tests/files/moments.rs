@@ -139,3 +139,25 @@ fn a_user_reads_of_a_moment_what_the_rights_of_then_allow() {
     assert_eq!(refused.errno(), Errno::ACCESS);
     assert_eq!(files.acting_as(owner).moment().unwrap().fetch_at("/theirs").unwrap(), "secret");
 }
+
+#[test]
+fn what_a_store_keeps_is_read_until_it_is_dropped() {
+    for kind in stores() {
+        let store = Opened::new(kind);
+        let name = store.name("kept");
+        let files = FileSystem::create(&store.tyr, &name, &options()).unwrap();
+        files.store_at("/small", b"then", MINE).unwrap();
+        files.store_at("/large", &[7; 100_000], MINE).unwrap();
+        store.tyr.keep(&name).unwrap();
+        files.store_at("/small", b"now", MINE).unwrap();
+        files.remove_file_at("/large").unwrap();
+        let kept = files.moment_at(&name).unwrap();
+        assert_eq!(kept.fetch_at("/small").unwrap(), "then");
+        assert_eq!(kept.fetch_at("/large").unwrap(), vec![7; 100_000]);
+        let names = kept.list_directory(&Node::ROOT, 0, 10).unwrap().entries.len();
+        assert_eq!(names, 2);
+        assert_eq!(files.fetch_at("/small").unwrap(), "now");
+        store.tyr.drop_kept(&name).unwrap();
+        assert_eq!(files.moment_at(&name).unwrap_err().errno(), Errno::NOENT);
+    }
+}

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
+mod snapshots;
 mod two;
 
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -15,8 +16,15 @@ use tyr::{Durability, KeyspaceConfig};
 use tyr_fs::blocking::FileSystem;
 use tyr_fs::{MountOptions, Options, mount};
 
-/// Runs `test` with a mounted file system, and checks afterwards that everything fits together.
-fn with_mount(test: impl FnOnce(&Path)) {
+/// Runs `test` with a mounted file system, where the kernel asks each time and where it keeps what
+/// it knows, and checks afterwards that everything fits together.
+fn with_mount(test: impl Fn(&Path)) {
+    for is_alone in [false, true] {
+        with_mount_that(is_alone, &test);
+    }
+}
+
+fn with_mount_that(is_alone: bool, test: impl FnOnce(&Path)) {
     if !Path::new("/dev/fuse").exists() {
         eprintln!("skipped: there is no /dev/fuse here, and nothing can be mounted");
         return;
@@ -28,7 +36,8 @@ fn with_mount(test: impl FnOnce(&Path)) {
         KeyspaceConfig { durability: Durability::Buffered, ..KeyspaceConfig::default() };
     let options = Options { keyspace_config, segment_bits: 20, ..Options::default() };
     let files = FileSystem::create(&store, "test", &options).unwrap();
-    let mounted = mount(&files, at.path(), &MountOptions::default()).unwrap();
+    let mount_options = MountOptions { is_alone, ..MountOptions::default() };
+    let mounted = mount(&files, at.path(), &mount_options).unwrap();
     test(at.path());
     mounted.unmount().unwrap();
     let report = files.check(&mut |_| true).unwrap();
