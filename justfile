@@ -140,6 +140,10 @@ bench-cluster *ARGS:
 fs-suites *ARGS:
     cargo xtask fs-suites {{ ARGS }}
 
+# What calls cost on a mounted file system, beside others (root, /dev/fuse): `just fs-bench --beside NAME=DIR`.
+fs-bench *ARGS:
+    cargo xtask fs-bench {{ ARGS }}
+
 # The libraries' reference, as HTML, with what is private.
 docs:
     cargo doc --workspace --no-deps --lib --document-private-items --open

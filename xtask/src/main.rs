@@ -5,8 +5,10 @@
 
 mod c;
 mod command;
+mod fs_bench;
 mod fs_suites;
 mod java;
+mod mounted;
 mod python;
 mod suite;
 mod tidy;
@@ -37,6 +39,11 @@ Chores of this repository.
   cargo xtask fs-suites [--tyr PROGRAM] [SUITE...]
                       other people's tests on a mounted file system: needs /dev/fuse, and root;
                       suites that are not installed are left out
+  cargo xtask fs-bench [--tyr PROGRAM] [--beside NAME=DIR[=PIDS]]... [--files N] [--seconds S]
+                       [--threads T] [--renamed N] [--runs R] [--only WORD]
+                      what calls cost on a mounted file system, on the file system of TMPDIR, synced
+                      and not, and in these directories; PIDS is a file with the processes that
+                      serve one, one a line: needs /dev/fuse, and root
   cargo xtask tidy    the rules of STYLE.md that no compiler knows: crate edges, file lengths,
                       module docs, links, README.md, dependencies, decisions
 ";
@@ -50,6 +57,7 @@ fn main() -> ExitCode {
         ["header"] => c::write_header(&root()),
         ["install-c", prefix] => c::install(&root(), Path::new(prefix)),
         ["fs-suites", words @ ..] => fs_suites::run(&root(), words),
+        ["fs-bench", words @ ..] => fs_bench::run(&root(), words),
         ["c-valgrind"] => c::run_under_valgrind(&root()),
         ["c-thorough"] => c::run_thoroughly(&root()),
         ["python"] => python::run(&root()),

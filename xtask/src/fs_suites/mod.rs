@@ -12,13 +12,12 @@
 mod suites;
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use self::suites::{SUITES, Suite};
-use crate::command::{succeeds, target};
+use crate::mounted::{built, mount, ran, unmount};
 
 /// How a suite ended.
 enum End {
@@ -47,7 +46,7 @@ impl Place {
 pub fn run(root: &Path, words: &[&str]) -> bool {
     let (program, names) = match words {
         ["--tyr", program, names @ ..] => (PathBuf::from(program), names),
-        names => match built(root) {
+        names => match built(root, false) {
             Some(program) => (program, names),
             None => return false,
         },
@@ -72,13 +71,6 @@ pub fn run(root: &Path, words: &[&str]) -> bool {
         eprintln!("the store is kept: {}", place.folder.display());
     }
     is_good
-}
-
-/// The program, built now.
-fn built(root: &Path) -> Option<PathBuf> {
-    let words = ["build", "--locked", "--package=tyr-cli"];
-    let is_built = succeeds(Command::new("cargo").args(words).current_dir(root));
-    is_built.then(|| target(root).join("debug/tyr"))
 }
 
 fn in_place(program: &Path, place: &Place, names: &[&str]) -> Result<bool, String> {
@@ -127,35 +119,4 @@ fn run_suite(suite: &Suite, place: &Place) -> (Duration, End) {
         Err(text) => End::Failed(text),
     };
     (start.elapsed(), end)
-}
-
-/// Starts the mount; it is there when this returns.
-fn mount(mut command: Command) -> Result<Child, String> {
-    let mut child = command.stdout(Stdio::piped()).spawn().map_err(|it| it.to_string())?;
-    let stdout = child.stdout.take().ok_or("it has no output")?;
-    let mut line = String::new();
-    BufReader::new(stdout).read_line(&mut line).map_err(|it| it.to_string())?;
-    match line.contains("is mounted at") {
-        true => Ok(child),
-        false => Err("nothing was mounted: see above".to_owned()),
-    }
-}
-
-/// Ends it as Ctrl-C does.
-fn unmount(mut child: Child) -> Result<(), String> {
-    ran(Command::new("kill").args(["-INT", &child.id().to_string()]))?;
-    let status = child.wait().map_err(|it| it.to_string())?;
-    status.success().then_some(()).ok_or_else(|| format!("tyr mount ended with {status}"))
-}
-
-/// Runs a command that has to succeed; it is printed first.
-fn ran(command: &mut Command) -> Result<(), String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let words: Vec<_> = command.get_args().map(|it| it.to_string_lossy()).collect();
-    println!("$ {program} {}", words.join(" "));
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{program} ended with {status}")),
-        Err(error) => Err(format!("{program} does not start: {error}")),
-    }
 }

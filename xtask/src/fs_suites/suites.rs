@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::ran;
+use crate::mounted::ran;
 
 /// A suite.
 pub struct Suite {
