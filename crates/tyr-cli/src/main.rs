@@ -6,8 +6,9 @@
 //! small cluster for trying things. [`metrics`] is what Prometheus reads of services. [`session`]
 //! opens and closes the store, [`output`] prints text or JSON, [`failure`] holds the exit codes,
 //! [`interrupt`] is Ctrl-C, [`process`] what the system says of this process. `cluster/` asks
-//! monitors and nodes. Nothing here knows how a store works: commands on data use the public crates
-//! only, and `serve/` starts a node without looking into it.
+//! monitors and nodes; [`mount_helper`] is this program as mount(8) calls it. Nothing here knows
+//! how a store works: commands on data use the public crates only, and `serve/` starts a node
+//! without looking into it.
 
 /// What nodes and clients do is many small allocations on one thread that are freed on another.
 #[global_allocator]
@@ -27,6 +28,7 @@ mod interrupt;
 mod log;
 mod logging;
 mod metrics;
+mod mount_helper;
 mod output;
 mod process;
 mod progress;
@@ -47,6 +49,9 @@ use interrupt::{Interrupt, supervise};
 use session::Session;
 
 fn main() -> ExitCode {
+    if let Some(code) = mount_helper::run_if_called() {
+        return code;
+    }
     let arguments = match Arguments::of_process() {
         Ok(arguments) => arguments,
         Err(error) => return refuse(&error),

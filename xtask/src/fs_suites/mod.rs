@@ -116,7 +116,10 @@ fn run_suite(suite: &Suite, place: &Place) -> (Duration, End) {
     let made = fs::create_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()));
     let end = match made.and_then(|()| (suite.run)(&folder, &place.beside())) {
         Ok(()) => End::Passed,
-        Err(text) => End::Failed(text),
+        Err(text) => {
+            println!("== {} FAILED: {text}", suite.name);
+            End::Failed(text)
+        }
     };
     (start.elapsed(), end)
 }

@@ -132,6 +132,47 @@ fn a_tree_comes_back_as_it_was() {
     shell.ok(["fs", "check", "home"]);
 }
 
+#[test]
+fn what_was_kept_is_listed_read_and_exported() {
+    let shell = made();
+    shell.ok(["fs", "mkdir", "home", "/dir"]);
+    shell.ok_fed(["fs", "put", "home", "/dir/file"], b"then");
+    shell.ok(["snapshot", "keep", "monday"]);
+    shell.ok_fed(["fs", "put", "home", "/dir/file"], b"now");
+    shell.ok(["fs", "mv", "home", "/dir", "/moved"]);
+    fn words<'a>(words: &[&'a str]) -> Vec<&'a str> {
+        [words, &["--at", "monday"]].concat()
+    }
+    assert_eq!(shell.ok(words(&["fs", "cat", "home", "/dir/file"])), b"then");
+    assert_eq!(shell.text(words(&["fs", "ls", "home", "/"])), "dir\n");
+    let stat = &shell.json(words(&["fs", "stat", "home", "/dir/file"]))[0];
+    assert_eq!(stat["size"], 4);
+    let back = shell.path("back");
+    shell.ok(words(&["fs", "export", "home", "/", back.to_str().unwrap()]));
+    assert_eq!(fs::read(back.join("dir/file")).unwrap(), b"then");
+    assert_eq!(shell.ok(["fs", "cat", "home", "/moved/file"]), b"now");
+    assert_eq!(shell.refused(["fs", "ls", "home", "--at", "tuesday"]).0, 3);
+}
+
+#[test]
+fn what_there_is_no_room_for_is_refused() {
+    let shell = made();
+    let set = &shell.json(["fs", "quota", "home", "--bytes", "100KiB"])[0];
+    assert_eq!(set["bytes_max"], 100 << 10);
+    assert!(set["names_max"].is_null());
+    let large = shell.path("large");
+    fs::write(&large, noise(200_000, 3)).unwrap();
+    let put = ["fs", "put", "home", "/large", large.to_str().unwrap()];
+    let (code, _, text) = shell.refused(put);
+    assert!(code == 11 && text.contains("102400 bytes"), "{code} {text}");
+    shell.ok(["fs", "quota", "home", "--names", "9"]);
+    let shown = shell.text(["fs", "quota", "home"]);
+    assert!(shown.contains("of 102400") && shown.contains("of 9"), "{shown}");
+    shell.ok(["fs", "quota", "home", "--none"]);
+    shell.ok(put);
+    shell.ok(["fs", "check", "home"]);
+}
+
 /// `tyr mount` that runs, and where.
 struct Mounted {
     process: Child,
@@ -221,4 +262,39 @@ fn what_cannot_be_mounted_is_said_and_changes_nothing() {
     mounted.interrupt();
     assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
     shell.ok(["fs", "check", "home"]);
+}
+
+#[test]
+fn mount_finds_a_helper_that_ends_when_the_file_system_is_there() {
+    let shell = made();
+    shell.ok_fed(["fs", "put", "home", "/before"], b"before");
+    if File::options().read(true).write(true).open("/dev/fuse").is_err() {
+        eprintln!("skipped: /dev/fuse cannot be opened here");
+        return;
+    }
+    let (helper, at) = (shell.path("mount.tyr"), shell.path("mnt"));
+    symlink(env!("CARGO_BIN_EXE_tyr"), &helper).unwrap();
+    fs::create_dir(&at).unwrap();
+    let source = |name: &str| format!("{name}@{}", shell.data().display());
+    let called = |source: &str, options: &str| {
+        let mut command = std::process::Command::new(&helper);
+        command.arg(source).arg(&at).args(["-o", options]).stdin(Stdio::null());
+        command.output().unwrap()
+    };
+    assert_eq!(called("home", "rw").status.code(), Some(1));
+    let failed = called(&source("none"), "rw");
+    assert_eq!(failed.status.code(), Some(32), "{failed:?}");
+    assert!(String::from_utf8(failed.stderr).unwrap().contains("no file system none"));
+    let mounted = called(&source("home"), "rw,noatime,_netdev");
+    assert!(mounted.status.success(), "{mounted:?}");
+    assert_eq!(fs::read_to_string(at.join("before")).unwrap(), "before");
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let line = mounts.lines().find(|it| it.contains(at.to_str().unwrap())).unwrap();
+    assert!(line.contains(" fuse.tyr "), "{line}");
+    let unmounted = std::process::Command::new("umount").arg(&at).status().unwrap();
+    assert!(unmounted.success());
+    // It gives the store back behind that.
+    crate::nodes::until("the store is free", || {
+        shell.run(["fs", "check", "home"]).status.success()
+    });
 }
