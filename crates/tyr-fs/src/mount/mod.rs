@@ -25,6 +25,10 @@ use self::state::Bridge;
 use crate::blocking::FileSystem;
 use crate::options::AccessTimes;
 
+/// Threads that answer the kernel, at least: each waits for the disk, or for nodes, while others
+/// share that wait. A thread has a buffer for the longest write, 1 MiB.
+const THREADS_MIN: usize = 16;
+
 /// A file system that is mounted. Dropping it unmounts it.
 #[derive(Debug)]
 pub struct Mount {
@@ -73,7 +77,7 @@ pub fn mount(
     if rustix::process::geteuid().is_root() {
         config.acl = SessionACL::All;
     }
-    config.n_threads = Some(available_parallelism().map_or(1, NonZero::get));
+    config.n_threads = Some(available_parallelism().map_or(1, NonZero::get).max(THREADS_MIN));
     config.clone_fd = true;
     let at = at.as_ref().canonicalize()?;
     if !at.is_dir() {
