@@ -5,7 +5,6 @@ use tyr_types::{BlobName, ByteRange, Bytes, Error, ErrorKind, Result, Stat};
 
 use super::read_versions::stated;
 use super::{Answer, Found, Space};
-use crate::offload::offload;
 
 /// What a read with size and version answers; `None`: no such blob.
 pub(crate) type Stated = Option<(Stat, Bytes)>;
@@ -22,20 +21,12 @@ impl Space {
     }
 
     pub async fn fetch_stated(&self, name: &BlobName, range: ByteRange) -> Result<Stated> {
-        match self {
-            Self::Embedded(space) => {
-                if let Some(answer) = space.read_resident(name, range).filter(|_| !range.is_empty())
-                {
-                    return answer.and_then(with_stat).map_err(|error| self.named(error));
-                }
-                let (space, name) = (self.clone(), name.clone());
-                offload(move || space.read_stated(&name, range)).await
-            }
-            Self::Remote(space) => {
-                let answer = space.read(name, plain(range), true).await;
-                answer.and_then(with_stat).map_err(|error| self.named(error))
-            }
-        }
+        let answer = match self {
+            Self::Embedded(space) if range.is_empty() => space.fetch_stat(name).await.map(stated),
+            Self::Embedded(space) => space.fetch(name, range).await,
+            Self::Remote(space) => space.read(name, plain(range), true).await,
+        };
+        answer.and_then(with_stat).map_err(|error| self.named(error))
     }
 }
 
