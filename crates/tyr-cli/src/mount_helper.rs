@@ -7,8 +7,8 @@
 //! ```
 //!
 //! It ends once the file system is there, or with what mount(8) takes for "it could not be". What
-//! is mounted has the type `fuse.tyr`: for `-o remount` mount(8) calls `mount.fuse.tyr`, where it is
-//! there, and that lets the kernel do it.
+//! is mounted has the type `fuse.tyr`: for `-o remount` mount(8) calls `mount.fuse.tyr`, if that is
+//! there, which lets the kernel do it.
 
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _};
