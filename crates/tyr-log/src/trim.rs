@@ -49,10 +49,11 @@ impl Log {
         // Where it is trimmed so far already, only what is left of that goes.
         if !self.is_trimmed(before).await? {
             self.check_cut_or_trimmed(before).await?;
-            let moved = self.move_marks(before).await;
             // Who is overtaken by somebody who trims further has nothing left to move.
-            if moved.is_err() && !self.is_trimmed(before).await? {
-                return moved.map(|()| Trimmed::default());
+            if let Err(error) = self.move_marks(before).await
+                && !self.is_trimmed(before).await?
+            {
+                return Err(error);
             }
         }
         self.sweep(progress).await
