@@ -46,8 +46,8 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// What a failure is said of again after.
 const SAID_AGAIN: Duration = Duration::from_secs(600);
 
-/// Failures that are remembered for that: those of each node of a large cluster, and of its seats.
-const FAILURES_MAX: usize = 64;
+/// Texts that are remembered for that: failures of each node of a large cluster, and of its seats.
+const LATELY_MAX: usize = 64;
 
 /// So many lines of a policy a minute go to the cluster log, and the same one once in
 /// [`SAID_AGAIN`]: a node has twenty a minute for all that it has to say there, damage on its disk
@@ -91,10 +91,10 @@ struct Work {
     say: Say,
     is_over: Arc<AtomicBool>,
     begun: Instant,
-    /// What was said to fail lately, and when.
-    failed: Vec<(String, Instant)>,
-    /// Lines of the policy that were passed on lately, and when.
-    passed: Vec<(String, Instant)>,
+    /// What was said to fail.
+    failed: Lately,
+    /// Lines of the policy that were passed on.
+    passed: Lately,
     /// How many may be.
     lines: RepeatLimit<()>,
 }
@@ -152,10 +152,32 @@ impl Kept {
     }
 }
 
+/// What was said in the last [`SAID_AGAIN`], and when.
+#[derive(Default)]
+struct Lately {
+    texts: Vec<(String, Instant)>,
+}
+
+impl Lately {
+    fn has(&mut self, text: &str, now: Instant) -> bool {
+        self.texts.retain(|(_, at)| now.duration_since(*at) < SAID_AGAIN);
+        self.texts.iter().any(|(said, _)| said == text)
+    }
+
+    /// The oldest goes where there are too many.
+    fn note(&mut self, text: String, now: Instant) {
+        if self.texts.len() >= LATELY_MAX {
+            self.texts.remove(0);
+        }
+        self.texts.push((text, now));
+    }
+}
+
 impl Work {
     fn new(node: u16, say: Say, is_over: Arc<AtomicBool>, begun: Instant) -> Self {
         let lines = RepeatLimit::new(POLICY_LINES_MAX, POLICY_LINES, 1);
-        Self { node, say, is_over, begun, failed: Vec::new(), passed: Vec::new(), lines }
+        let (failed, passed) = (Lately::default(), Lately::default());
+        Self { node, say, is_over, begun, failed, passed, lines }
     }
 
     fn run(&mut self, store: &HostedStore) {
@@ -301,8 +323,7 @@ impl Work {
 
     /// Says a line of the policy, if it is another, and the policy does not say too much.
     fn pass_on(&mut self, text: String, now: Instant) {
-        self.passed.retain(|(_, at)| now.duration_since(*at) < SAID_AGAIN);
-        if self.passed.iter().any(|(passed, _)| *passed == text) {
+        if self.passed.has(&text, now) {
             return;
         }
         match self.lines.admit((), now) {
@@ -310,7 +331,7 @@ impl Work {
             Some(0) => self.say(text.clone()),
             Some(more) => self.say(format!("{text} (and {more} lines before, left out)")),
         }
-        self.passed.push((text, now));
+        self.passed.note(text, now);
     }
 
     /// Says a failure now.
@@ -320,15 +341,10 @@ impl Work {
 
     /// Says a failure, if it is another than those that were said lately.
     fn fail_at(&mut self, text: String, now: Instant) {
-        self.failed.retain(|(_, at)| now.duration_since(*at) < SAID_AGAIN);
-        if self.failed.iter().any(|(said, _)| *said == text) {
-            return;
+        if !self.failed.has(&text, now) {
+            self.say(text.clone());
+            self.failed.note(text, now);
         }
-        if self.failed.len() >= FAILURES_MAX {
-            self.failed.remove(0);
-        }
-        self.say(text.clone());
-        self.failed.push((text, now));
     }
 }
 
@@ -373,10 +389,10 @@ mod tests {
         assert_eq!(said.try_iter().count(), 3);
         work.fail_at("node 1".to_owned(), begun + SAID_AGAIN);
         assert_eq!(said.try_iter().count(), 1, "that was long ago");
-        for other in 0..3 * FAILURES_MAX {
+        for other in 0..3 * LATELY_MAX {
             work.fail_at(format!("seat {other}"), begun + SAID_AGAIN);
         }
-        assert_eq!(work.failed.len(), FAILURES_MAX);
+        assert_eq!(work.failed.texts.len(), LATELY_MAX);
     }
 
     #[test]
