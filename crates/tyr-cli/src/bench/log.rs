@@ -11,13 +11,13 @@ use super::meter::Figures;
 use super::pace::{self, Pace, Step};
 
 /// Bytes of an entry.
-pub(super) const ENTRY_LEN: usize = 100;
+const ENTRY_LEN: usize = 100;
 /// Bytes of a batch in the log.
 const BATCH_BYTES: usize = 64 << 10;
 /// Entries that the consumer finds, again and again.
-pub(super) const PRELOADED: usize = 200_000;
+const PRELOADED: usize = 200_000;
 /// Entries of one pop.
-pub(super) const POPPED: usize = 100;
+const POPPED: usize = 100;
 /// Entries read at a time to count them.
 const STEP: usize = 10_000;
 
@@ -41,6 +41,59 @@ impl Work {
             Self::Pop => "pop of 100",
         }
     }
+
+    fn entries(self, batch: &Batch) -> u64 {
+        match self {
+            Self::Append => 1,
+            Self::Batches => batch.len() as u64,
+            Self::Pop => POPPED as u64,
+        }
+    }
+}
+
+/// A log of one partition, what is done to it, and a group that consumes it.
+pub(super) struct LogCase {
+    log: Log,
+    group: Group,
+    batch: Batch,
+    work: Work,
+}
+
+impl LogCase {
+    /// A new log, with entries in it if they are to be consumed.
+    pub(super) async fn new(store: &Tyr, options: &Options, work: Work) -> Result<Self> {
+        let log = Log::create(store, "bench", options).await?;
+        let group = log.group("bench", &Start::Oldest).await?;
+        let batch = batch()?;
+        if work == Work::Pop {
+            for _ in 0..PRELOADED.div_ceil(batch.len()) {
+                log.append_batch(&batch).await?;
+            }
+        }
+        Ok(Self { log, group, batch, work })
+    }
+
+    /// Entries of one operation.
+    pub(super) fn entries(&self) -> u64 {
+        self.work.entries(&self.batch)
+    }
+
+    /// Does it once.
+    pub(super) async fn once(&self) -> Result<()> {
+        match self.work {
+            Work::Append => self.log.append([7; ENTRY_LEN]).await.map(drop),
+            Work::Batches => self.log.append_batch(&self.batch).await.map(drop),
+            Work::Pop => pop(&self.group).await,
+        }
+    }
+
+    /// An error unless the log has the entries of `count` operations, and no others.
+    pub(super) async fn verify(&self, count: u64) -> Result<()> {
+        match self.work {
+            Work::Append | Work::Batches => verify(&self.log, count * self.entries()).await,
+            Work::Pop => Ok(()),
+        }
+    }
 }
 
 /// Measures so many threads at one log; counts the entries afterwards.
@@ -55,46 +108,28 @@ pub fn run(
     let defaults = Options::default();
     let keyspace_config = KeyspaceConfig { durability, ..defaults.keyspace_config };
     let options = Options { keyspace_config, ..defaults };
-    let log = block_on(Log::create(&store, "bench", &options))?;
-    let batch = batch()?;
-    let entries = match work {
-        Work::Append => 1,
-        Work::Batches => batch.len(),
-        Work::Pop => POPPED,
-    };
-    let group = block_on(log.group("bench", &Start::Oldest))?;
-    if work == Work::Pop {
-        for _ in 0..PRELOADED.div_ceil(batch.len()) {
-            block_on(log.append_batch(&batch))?;
-        }
-    }
-    let entry = [7; ENTRY_LEN];
-    let steps = (0..threads).map(|_| -> Step<'_> {
-        let (log, batch, group) = (&log, &batch, &group);
-        match work {
-            Work::Append => Box::new(move || block_on(log.append(entry)).map(drop)),
-            Work::Batches => Box::new(move || block_on(log.append_batch(batch)).map(drop)),
-            Work::Pop => Box::new(move || block_on(pop(group))),
-        }
-    });
-    let run = pace::run(pace, steps.collect(), || ())?;
-    if work != Work::Pop {
-        let expected = pace::count_total(&run.threads) * entries as u64;
-        block_on(verify(&log, expected))?;
-    }
+    let case = block_on(LogCase::new(&store, &options, work))?;
+    let step = || -> Step<'_> { Box::new(|| block_on(case.once())) };
+    let run = pace::run(pace, (0..threads).map(|_| step()).collect(), || ())?;
+    block_on(case.verify(pace::count_total(&run.threads)))?;
     let mut figures = Figures::default();
     let count = pace::count(&run.threads);
     run.cost.report(count, &mut figures);
     pace::report_latencies(&run.threads, &mut figures);
     let cpu = run.cost.cpu.as_secs_f64();
-    figures.set("entries_per_cpu_s", (count * entries as u64) as f64 / cpu);
-    drop((group, log));
+    figures.set("entries_per_cpu_s", (count * case.entries()) as f64 / cpu);
+    drop(case);
     block_on(store.close())?;
     Ok(figures)
 }
 
+/// Payload bytes of one operation.
+pub(super) fn len_of(work: Work) -> u64 {
+    batch().map_or(0, |batch| work.entries(&batch) * ENTRY_LEN as u64)
+}
+
 /// As many entries as are 64 KiB.
-pub(super) fn batch() -> Result<Batch> {
+fn batch() -> Result<Batch> {
     let mut batch = Batch::new();
     while batch.frame_len() + ENTRY_LEN + 4 <= BATCH_BYTES {
         batch.push([7; ENTRY_LEN])?;
@@ -103,14 +138,14 @@ pub(super) fn batch() -> Result<Batch> {
 }
 
 /// Takes entries out; from the beginning again where there are no more.
-pub(super) async fn pop(group: &Group) -> Result<()> {
+async fn pop(group: &Group) -> Result<()> {
     while group.pop(POPPED).await?.is_empty() {
         group.seek(&Start::Oldest).await?;
     }
     Ok(())
 }
 
-pub(super) async fn verify(log: &Log, expected: u64) -> Result<()> {
+async fn verify(log: &Log, expected: u64) -> Result<()> {
     let mut reader = log.reader(&Start::Oldest).await?;
     let mut count = 0;
     loop {

@@ -7,10 +7,11 @@ use tyr::{
     Bytes, ErrorKind, Keyspace, KeyspaceConfig, LeaseOptions, Number, PlacedBy, Result, Scan,
     Transform, Tyr,
 };
+use tyr_log::Options;
 
+use super::files;
 use super::other::Other;
-use super::{files, logs};
-use crate::bench::log;
+use crate::bench::log::{self, LogCase};
 use crate::bench::meter::Figures;
 use crate::bench::workload::{CLUSTERS, GENERATORS, READ_LEN, RECORD_LEN, Zipf};
 use crate::random::Random;
@@ -140,7 +141,7 @@ impl Case {
     /// The keyspace that suits it.
     pub fn config(&self) -> KeyspaceConfig {
         if let Work::Log(_) = self.work {
-            return logs::config();
+            return Options::default().keyspace_config;
         }
         let placed_by = match self.work {
             Work::Page(_) | Work::File => PlacedBy::UpTo(b'/'),
@@ -173,7 +174,7 @@ impl Case {
             Work::Page(first) => LISTED as u64 * first,
             Work::Recall | Work::Watch => RECORD_LEN as u64,
             Work::PageOfAll | Work::Lease | Work::Hold => 0,
-            Work::Log(work) => logs::len_of(work),
+            Work::Log(work) => log::len_of(work),
         }
     }
 
@@ -220,7 +221,7 @@ pub struct Pattern {
     /// The case.
     pub case: Case,
     zipf: Zipf,
-    log: Option<logs::Shelf>,
+    log: Option<LogCase>,
 }
 
 impl Pattern {
@@ -239,7 +240,8 @@ impl Pattern {
             Work::Hot | Work::Crowd | Work::Spread | Work::ByReading | Work::Write(_) => {}
             Work::Lease | Work::Recall => {}
             Work::Log(work) => {
-                self.log = Some(logs::Shelf::new(&self.store, KEYSPACE, work).await?);
+                let options = Options { keyspace: KEYSPACE.to_owned(), ..Options::default() };
+                self.log = Some(LogCase::new(&self.store, &options, work).await?);
             }
             Work::File => files::prepare(&self.keyspace).await?,
             Work::Hold => self.other.hold((0..HELD).map(series)).await?,
@@ -339,7 +341,7 @@ impl Pattern {
         }
     }
 
-    fn log(&self) -> &logs::Shelf {
+    fn log(&self) -> &LogCase {
         self.log.as_ref().expect("it was prepared")
     }
 

@@ -12,7 +12,6 @@
 mod caller;
 mod case;
 mod files;
-mod logs;
 mod other;
 mod processes;
 
