@@ -24,6 +24,7 @@ pub mod fabric;
 pub mod fault;
 pub mod history;
 pub mod ledger;
+mod lines;
 pub mod node;
 pub mod puppet;
 pub mod random;

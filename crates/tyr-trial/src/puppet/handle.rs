@@ -1,12 +1,12 @@
 //! A puppet as its workload has it. Dropping it kills the process.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use tyr_types::{Error, Result};
 
 use super::{Answer, Order};
+use crate::lines::Lines;
 
 /// What a puppet must be told when it starts.
 #[derive(Clone, Debug, Default)]
@@ -20,9 +20,7 @@ pub struct Plan {
 /// A client in a process of its own.
 #[derive(Debug)]
 pub struct Puppet {
-    child: Child,
-    orders: ChildStdin,
-    answers: BufReader<ChildStdout>,
+    lines: Lines,
 }
 
 impl Puppet {
@@ -36,12 +34,7 @@ impl Puppet {
         let mut command = Command::new(program);
         command.args(["puppet", "--at", &plan.addresses.join(",")]);
         command.args(["--keyspaces", &plan.keyspaces.join(",")]);
-        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let mut child = child.map_err(|error| Error::io("a client's process", error))?;
-        let (Some(orders), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(Error::unavailable("a client's process without its pipes"));
-        };
-        Ok(Self { child, orders, answers: BufReader::new(answers) })
+        Ok(Self { lines: Lines::start(command, "a client's process".to_owned())? })
     }
 
     /// The one that is there, or a new one.
@@ -77,8 +70,7 @@ impl Puppet {
     /// `Corrupt` when it ended by itself.
     pub fn send(&mut self, order: &Order) -> Result<()> {
         let line = serde_json::to_string(order).expect("numbers and texts are JSON");
-        let sent = writeln!(self.orders, "{line}").and_then(|()| self.orders.flush());
-        sent.map_err(|error| Error::corrupt("a client ended by itself").with_source(error))
+        self.lines.send(&line)
     }
 
     /// Waits for the answer to what was sent.
@@ -97,40 +89,23 @@ impl Puppet {
     /// # Errors
     /// As [`Puppet::ask`].
     pub fn hear_all(&mut self) -> Result<Vec<u64>> {
-        let mut line = String::new();
-        let ended = |text: String| Error::corrupt(format!("a client ended by itself: {text}"));
-        self.answers.read_line(&mut line).map_err(|error| ended(error.to_string()))?;
+        let line = self.lines.hear()?;
         let answer = serde_json::from_str::<Answer>(&line);
-        answer.map_err(|error| ended(format!("{error} in {line:?}")))?.result()
+        answer.map_err(|error| self.lines.ended(&format!("{error} in {line:?}")))?.result()
     }
 
     /// It does nothing until [`Puppet::resume`].
     pub fn pause(&self) {
-        self.signal(Signal::STOP);
+        self.lines.signal(Signal::STOP);
     }
 
     /// It goes on.
     pub fn resume(&self) {
-        self.signal(Signal::CONT);
+        self.lines.signal(Signal::CONT);
     }
 
     /// Ends it as a loss of the process does.
     pub fn kill(&mut self) {
-        // It is gone, one way or the other.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
-            // It may have ended by itself; who asks it next is told so.
-            let _ = kill_process(pid, signal);
-        }
-    }
-}
-
-impl Drop for Puppet {
-    fn drop(&mut self) {
-        self.kill();
+        self.lines.kill();
     }
 }

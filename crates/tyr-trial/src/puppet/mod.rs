@@ -89,6 +89,12 @@ pub enum Order {
     },
 }
 
+impl From<LogOrder> for Order {
+    fn from(order: LogOrder) -> Self {
+        Self::Log { order }
+    }
+}
+
 /// What a puppet answers: a number or several, or the kind of an error and its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -24,7 +24,7 @@ use crate::client::connection::TIMEOUT;
 use crate::client::values;
 use crate::cluster::Cluster;
 use crate::history::Taking;
-use crate::puppet::{self, LogOrder, Order, Puppet};
+use crate::puppet::{self, LogOrder, Puppet};
 use crate::random::Random;
 
 /// Processes that share the entries.
@@ -194,7 +194,7 @@ impl Shift<'_> {
     fn hire(&self) -> Result<Puppet> {
         let mut client = Puppet::start(self.plan)?;
         let (log, group) = (LOG.to_owned(), name(self.how).to_owned());
-        client.ask(&logged(LogOrder::Consume { log, group }))?;
+        client.ask(&LogOrder::Consume { log, group }.into())?;
         Ok(client)
     }
 
@@ -233,7 +233,7 @@ impl Shift<'_> {
         random: &mut Random,
         order: LogOrder,
     ) -> Result<Option<Vec<u64>>> {
-        client.send(&logged(order))?;
+        client.send(&order.into())?;
         if random.below(DEADLY) == 0 {
             std::thread::sleep(Duration::from_micros(random.below(DIES_WITHIN_US)));
             client.kill();
@@ -336,10 +336,6 @@ fn append(log: &Log, values: std::ops::Range<u64>) -> Result<Vec<Vec<u64>>> {
         partition = (partition + 1) % PARTITIONS;
     }
     Ok(all)
-}
-
-fn logged(order: LogOrder) -> Order {
-    Order::Log { order }
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use crate::check;
 use crate::client::connection::TIMEOUT;
 use crate::cluster::{Cluster, PATIENCE};
 use crate::history::{Book, Moment, Scribe, Step};
-use crate::puppet::{self, LogOrder, Order, Puppet};
+use crate::puppet::{self, LogOrder, Puppet};
 use crate::random::Random;
 use crate::workload::{Workload, zlogs};
 
@@ -111,12 +111,12 @@ impl Stand {
         let (mut waits, mut died) = (Vec::new(), None::<Instant>);
         for _ in 0..=times {
             let mut program = Puppet::start(&self.plan)?;
-            program.ask(&logged(LogOrder::Sequence { log: name.clone(), lease_ms: LEASE_MS }))?;
+            program.ask(&LogOrder::Sequence { log: name.clone(), lease_ms: LEASE_MS }.into())?;
             self.place_one(&mut program, &mut scribe, &name)?;
             waits.extend(died.take().map(|at| at.elapsed()));
             for _ in 0..random.below(6) {
                 match random.below(3) {
-                    0 => drop(program.ask(&logged(LogOrder::Skip))?),
+                    0 => drop(program.ask(&LogOrder::Skip.into())?),
                     _ => self.place_one(&mut program, &mut scribe, &name)?,
                 }
             }
@@ -139,7 +139,7 @@ impl Stand {
         let value = self.value();
         let step = |at| Step::Placed { key: name.to_owned(), value, at };
         let done = scribe.record("append", Moment::Strict, vec![step(None)], |steps| {
-            program.send(&logged(LogOrder::Place { value }))?;
+            program.send(&LogOrder::Place { value }.into())?;
             if let Some(within) = dies_within {
                 std::thread::sleep(within);
                 program.kill();
@@ -313,8 +313,4 @@ impl Stand {
             }
         }
     }
-}
-
-fn logged(order: LogOrder) -> Order {
-    Order::Log { order }
 }
