@@ -2,7 +2,7 @@
 //! takes meanwhile, and what reading costs afterwards, beside what it cost before.
 //!
 //! ```text
-//! fill ─► open: read through ─► overwrite ─► open: read cold, at random, through
+//! fill ─► open: read through ─► overwrite ─► open: rest, read cold, at random, through
 //!    close                           close
 //! ```
 //!
@@ -39,6 +39,11 @@ const READS_MAX: u64 = 100_000;
 const COLD_READS_MAX: u64 = 5_000;
 /// How often it is looked how much of the disk the store takes.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often it is looked whether the store still has something to do, and for how long at most.
+const REST_EVERY: Duration = Duration::from_millis(500);
+const REST_MAX: Duration = Duration::from_secs(300);
+/// What a store at rest takes of a CPU at most: a node's is never quite still.
+const REST_SHARE: f64 = 0.05;
 /// Bytes of what tells its place and its write.
 const RECORD_LEN: usize = 16;
 /// The seed of what the blob is filled with.
@@ -87,6 +92,7 @@ pub fn run(place: &Place, overwrites: &Overwrites) -> Outcome<Figures> {
     overwrite(blob, place, overwrites, &mut figures)?;
 
     let blob = Blob::open(place)?;
+    blob.rest(overwrites, &mut figures);
     blob.read_cold(place.dir(), overwrites, &mut figures)?;
     blob.read_at_random(overwrites, &mut figures)?;
     let through = blob.read_through(overwrites)?;
@@ -238,6 +244,25 @@ impl Blob {
         let Self { opened, keyspace, .. } = self;
         drop(keyspace);
         opened.close()
+    }
+
+    /// Waits until the store does nothing more by itself. What that takes is what the overwrites
+    /// have put off, such as giving space back, and is no cost of the reads that follow.
+    fn rest(&self, overwrites: &Overwrites, figures: &mut Figures) {
+        let cpu = || meter::process_cpu() + self.opened.node_cpu();
+        let (begin, before) = (Instant::now(), cpu());
+        let mut last = before;
+        while begin.elapsed() < REST_MAX {
+            thread::sleep(REST_EVERY);
+            let now = cpu();
+            if now.saturating_sub(last) < REST_EVERY.mul_f64(REST_SHARE) {
+                break;
+            }
+            last = now;
+        }
+        let spent = cpu().saturating_sub(before);
+        figures.set("rest_s", begin.elapsed().as_secs_f64());
+        figures.set("rest_cpu_us", spent.as_secs_f64() * 1e6 / overwrites.count() as f64);
     }
 
     /// Reads and verifies all of it. Answers MiB a second, of reading alone.

@@ -90,7 +90,7 @@ fn columns(scenario: Scenario) -> &'static [Column] {
 }
 
 /// Of a blob that is overwritten at random: what that costs, then what reading does.
-const RANDOM: [Column; 16] = [
+const RANDOM: [Column; 18] = [
     ("writes_per_s", "writes/s", 0),
     ("write_cpu_us", "CPU µs/write", 2),
     ("p50_us", "p50 µs", 1),
@@ -100,6 +100,8 @@ const RANDOM: [Column; 16] = [
     ("written_per_byte", "written/B", 3),
     ("device_written_per_byte", "of the device", 3),
     ("disk_per_byte_max", "most on disk/B", 3),
+    ("rest_s", "s until it rests", 1),
+    ("rest_cpu_us", "CPU µs/write then", 2),
     ("cold_kib_per_read", "disk KiB/cold read", 1),
     ("read_cpu_us", "CPU µs/read", 2),
     ("read_us_p50", "read p50 µs", 1),
