@@ -16,7 +16,8 @@ use crate::name::Name;
 use crate::position::Position;
 use crate::segment::{Closed, HEAD_LEN, Head, guard};
 
-/// The most bytes of a partition that are asked for at once, but for a longer frame.
+/// The most bytes of a partition that are asked for at once, but for a longer frame, unless it is
+/// told otherwise.
 const WINDOW_MAX: u64 = 1 << 20;
 
 /// A reader's place in one partition.
@@ -27,6 +28,7 @@ pub struct Lane {
     /// Frames that were read: where each is, and the next of its entries.
     pending: VecDeque<(Position, Frame)>,
     window: u64,
+    window_max: u64,
     is_ended: bool,
     /// Whether there was no more when it was read last.
     is_at_end: bool,
@@ -48,8 +50,20 @@ pub enum Reached {
 impl Lane {
     /// At this position, where an entry begins or will; `window` bytes are asked for at first.
     pub fn new(at: Position, window: u64) -> Self {
-        let window = window.min(WINDOW_MAX);
-        Self { at, pending: VecDeque::new(), window, is_ended: false, is_at_end: false }
+        Self {
+            at,
+            pending: VecDeque::new(),
+            window: window.min(WINDOW_MAX),
+            window_max: WINDOW_MAX,
+            is_ended: false,
+            is_at_end: false,
+        }
+    }
+
+    /// The same, but asking for at most `window_max` bytes at once.
+    pub fn with_window_max(mut self, window_max: u64) -> Self {
+        self.window_max = window_max;
+        self
     }
 
     /// Where the next entry is, or will be.
@@ -139,7 +153,7 @@ impl Lane {
         }
         self.window = needed.unwrap_or_default().max(match is_all {
             true => self.window,
-            false => (2 * self.window).min(WINDOW_MAX),
+            false => (2 * self.window).min(self.window_max),
         });
         if !is_all {
             return Ok(Reached::More);

@@ -20,18 +20,21 @@ mod state;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use parking_lot::Mutex;
 use tyr::{Error, ErrorKind, Key, Result, Scan};
 
 pub use deliveries::{Delivery, LENT_MAX};
 pub use effect::Fetched;
 
 use crate::entry::Entry;
+use crate::lane::{Lane, Reached};
 use crate::layout;
 use crate::log::Log;
 use crate::name::Name;
 use crate::position::Position;
 use crate::start::Start;
 use crate::tries::Tries;
+use pop::Left;
 use state::State;
 
 /// Bytes that a group asks for at first.
@@ -45,6 +48,8 @@ pub struct Group {
     name: Name,
     keys: Arc<[Key]>,
     turn: Arc<AtomicUsize>,
+    /// Where pops have left each partition.
+    left: Arc<[Mutex<Option<Left>>]>,
 }
 
 /// Where a group is in a partition.
@@ -122,7 +127,8 @@ impl Log {
         let keys = (0..self.partitions())
             .map(|partition| layout::group_key(&self.shared.name, partition, &name));
         let keys = keys.collect::<Result<Vec<_>>>()?.into();
-        Ok(Group { log: self.clone(), name, keys, turn: Arc::default() })
+        let left = (0..self.partitions()).map(|_| Mutex::default()).collect();
+        Ok(Group { log: self.clone(), name, keys, turn: Arc::default(), left })
     }
 }
 
@@ -209,13 +215,26 @@ impl Group {
         &self.keys[usize::from(partition)]
     }
 
-    /// Up to `max` entries from a position on, as many as one or a few reads bring, and where what
-    /// follows is.
+    /// Up to `max` entries from a position on, and where what follows is.
     async fn read_from(&self, from: Position, max: usize) -> Result<(Vec<Entry>, Position)> {
-        let mut lane = crate::lane::Lane::new(from, WINDOW);
-        let mut entries = Vec::new();
+        let mut lane = Lane::new(from, WINDOW);
+        let entries = self.read_on(&mut lane, max).await?;
+        Ok((entries, lane.position()))
+    }
+
+    /// Up to `max` entries that come next in a lane; fewer where there are no more now.
+    async fn read_on(&self, lane: &mut Lane, max: usize) -> Result<Vec<Entry>> {
+        let (mut entries, mut is_end) = (Vec::new(), false);
         loop {
-            let reached = self.log.read_lane(&mut lane).await;
+            while entries.len() < max
+                && let Some(entry) = lane.pop()
+            {
+                entries.push(entry);
+            }
+            if is_end || entries.len() >= max {
+                return Ok(entries);
+            }
+            let reached = self.log.read_lane(lane).await;
             let reached = reached.map_err(|error| match error.kind() {
                 ErrorKind::NotFound => error.context(format!(
                     "group {} has not got all that was there before it was trimmed; seek to go on",
@@ -223,15 +242,7 @@ impl Group {
                 )),
                 _ => error,
             })?;
-            while entries.len() < max
-                && let Some(entry) = lane.pop()
-            {
-                entries.push(entry);
-            }
-            let is_enough = entries.len() >= max || reached == crate::lane::Reached::End;
-            if is_enough || lane.next_stamp().is_some() {
-                return Ok((entries, lane.position()));
-            }
+            is_end = reached == Reached::End;
         }
     }
 

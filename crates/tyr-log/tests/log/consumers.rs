@@ -63,6 +63,43 @@ fn one_consumer_of_one_partition_gets_entries_in_their_order_over_segments() {
 }
 
 #[test]
+fn what_a_consumer_remembers_does_not_hide_what_others_do() {
+    on_each(|place| async move {
+        let log = filled(&place, 1, 60).await;
+        let mine = log.group("g", &Start::Oldest).await.unwrap();
+        let other = log.open_group("g").await.unwrap();
+        let got = async |group: &Group, max| texts(&group.pop(max).await.unwrap());
+        // Often enough that it does not look any more.
+        for n in 0..5_u64 {
+            assert_eq!(got(&mine, 1).await, [n.to_string()]);
+        }
+        assert_eq!(got(&other, 2).await, ["5", "6"]);
+        assert_eq!(got(&mine, 1).await, ["7"]);
+        assert_eq!(got(&mine, 1).await, ["8"]);
+        let taken = other.take(1, LONG).await.unwrap().unwrap();
+        assert_eq!(texts(&taken.entries), ["9"]);
+        assert_eq!(got(&mine, 1).await, ["10"]);
+        assert_eq!(drain(&mine, 7).await.len(), 49);
+        assert_eq!(got(&mine, 1).await, [""; 0]);
+        // It knew that there was nothing more.
+        other.seek(&Start::Oldest).await.unwrap();
+        assert_eq!(got(&mine, 1).await, ["0"]);
+        // There and back: the cursor is where it was, and nothing of before is.
+        other.seek(&Start::Newest).await.unwrap();
+        other.seek(&Start::Oldest).await.unwrap();
+        assert_eq!(got(&mine, 2).await, ["0", "1"]);
+        other.delete().await.unwrap();
+        assert_eq!(mine.pop(1).await.unwrap_err().kind(), ErrorKind::NotFound);
+        log.group("g", &Start::Oldest).await.unwrap();
+        assert_eq!(got(&mine, 3).await, ["0", "1", "2"]);
+        // Those who share a handle get each entry once.
+        let all = futures_util::future::join_all((0..19).map(|_| got(&mine, 3))).await;
+        let all: BTreeSet<_> = all.into_iter().flatten().collect();
+        assert_eq!(all.len(), 57);
+    });
+}
+
+#[test]
 fn what_is_not_acknowledged_in_time_comes_again_and_what_is_does_not() {
     on_each(|place| async move {
         let log = filled(&place, 1, 30).await;
@@ -181,6 +218,8 @@ fn a_group_is_moved_and_told_when_what_it_was_at_is_trimmed() {
         assert!(!group.ack(&taken).await.unwrap(), "it was moved");
         assert_eq!(group.pop(1).await.unwrap(), taken.entries[..1]);
         log.trim(&log.tail().await.unwrap(), |_| Ok(())).await.unwrap();
+        assert_eq!(group.pop(1).await.unwrap(), taken.entries[1..2], "it had been read");
+        let group = log.open_group("g").await.unwrap();
         for error in [
             group.pop(1).await.unwrap_err(),
             group.take(1, LONG).await.unwrap_err(),
