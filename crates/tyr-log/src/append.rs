@@ -44,18 +44,31 @@ pub struct Appending {
     frame_len: u64,
 }
 
+impl Appended {
+    /// Where one of its entries is.
+    pub(crate) fn entry(self, index: u32) -> Self {
+        let position = Position { index: self.position.index + index, ..self.position };
+        let number = self.number.map(|first| first + u64::from(index));
+        Self { position, count: 1, number, ..self }
+    }
+}
+
 impl Log {
     /// Appends an entry; answers where it is. With several partitions each entry goes to the next
-    /// one in turn.
+    /// one in turn. On a cluster, entries that one handle and its clones append at once share
+    /// transactions, and so their stamps: see [`gather`](crate::gather). An entry may be appended
+    /// although its future was dropped.
     ///
     /// # Errors
     /// `InvalidArgument` for more than 8 MiB, and when the log is sealed; `NotFound` when it was
     /// deleted; `TimedOut` when it is not known whether it was appended; whatever the store
     /// answers. Nothing is appended then, but after `TimedOut`.
     pub async fn append(&self, entry: impl AsRef<[u8]>) -> Result<Appended> {
-        let mut batch = Batch::new();
-        batch.push(entry)?;
-        self.append_batch(&batch).await
+        let partition = self.next_partition();
+        if self.shared.is_gathering {
+            return self.append_gathered(partition, entry.as_ref()).await;
+        }
+        self.append_batch(&Batch::of([entry])?.in_partition(partition)).await
     }
 
     /// Appends a batch: all of its entries or none, one after another.

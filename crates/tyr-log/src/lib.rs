@@ -20,8 +20,8 @@
 //! ```
 //!
 //! Reading order: [`layout`] says which blobs there are, [`description`], [`segment`] and [`frame`]
-//! what is in them. [`append`] and [`roll`] write, [`lane`] and [`reader`] read, from where
-//! [`start`] finds with [`checkpoint`]s; [`trim`] lets go. [`group`] has the consumers.
+//! what is in them. [`append`], [`gather`] and [`roll`] write, [`lane`] and [`reader`] read, from
+//! where [`start`] finds with [`checkpoint`]s; [`trim`] lets go. [`group`] has the consumers.
 //!
 //! This crate knows only the public API of `tyr`, as any other layer does.
 //!
@@ -54,6 +54,7 @@ mod checkpoint;
 mod description;
 mod entry;
 mod frame;
+mod gather;
 mod group;
 mod lane;
 mod last;

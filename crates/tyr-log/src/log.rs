@@ -11,6 +11,7 @@ use parking_lot::RwLock;
 use tyr::{Bytes, Error, ErrorKind, Key, Keyspace, Number, Result, Scan, Timestamp, Tyr};
 
 use crate::description::{DESCRIPTION_LEN_MAX, Description};
+use crate::gather::Gathering;
 use crate::layout;
 use crate::name::Name;
 use crate::options::{KEYSPACE_DEFAULT, Options};
@@ -34,6 +35,8 @@ pub(crate) struct Shared {
     /// When it was made: tells it from a later log of the same name.
     pub created: Timestamp,
     pub tails: Vec<Tail>,
+    /// Whether entries that are appended at once share transactions: where each waits for a trip.
+    pub is_gathering: bool,
     /// The partition that is next in turn.
     pub turn: AtomicUsize,
 }
@@ -46,6 +49,8 @@ pub(crate) struct Tail {
     pub is_rolling: AtomicBool,
     /// Whether something was put into a transaction that nobody has told the outcome of.
     pub is_open_ended: AtomicBool,
+    /// Entries that are appended at once.
+    pub gathering: Gathering,
 }
 
 /// A segment.
@@ -143,6 +148,7 @@ impl Log {
                 current: RwLock::new(Arc::new(Segment::new(&name, partition, row.last)?)),
                 is_rolling: AtomicBool::new(false),
                 is_open_ended: AtomicBool::new(false),
+                gathering: Gathering::default(),
             })
         });
         let tails = tails.collect::<Result<_>>()?;
@@ -158,6 +164,7 @@ impl Log {
                 segment_bytes,
                 created,
                 tails,
+                is_gathering: store.metadata().is_of_cluster(),
                 turn: AtomicUsize::new(0),
             }),
         })

@@ -8,6 +8,7 @@ mod appending;
 mod concurrency;
 mod consumers;
 mod following;
+mod gathering;
 mod model;
 mod place;
 mod reading;
