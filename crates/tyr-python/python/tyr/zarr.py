@@ -42,6 +42,13 @@ _READ_MAX = 64 << 20
 _TRANSACTION_MAX = 5_000
 
 
+class _Within:
+    """What a store and all its read-only views are used in."""
+
+    def __init__(self) -> None:
+        self.begun: tyr.Transaction | None = None
+
+
 class TyrStore(Store):
     """Objects of Zarr's as blobs of a keyspace, under a prefix.
 
@@ -71,16 +78,23 @@ class TyrStore(Store):
             self._keyspace = store.keyspace(keyspace)
         except tyr.NotFound:
             self._keyspace = store.keyspace(keyspace, create=True)
-        self._begun: tyr.Transaction | None = None
+        self._within = _Within()
         #: The keyspace in each event loop that has used it.
         self._in_loop: weakref.WeakKeyDictionary[Any, aio.Keyspace] = weakref.WeakKeyDictionary()
+
+    @property
+    def _begun(self) -> tyr.Transaction | None:
+        return self._within.begun
 
     def _words(self) -> tuple[Any, ...]:
         return (self._place, self._keyspace.name, self._prefix, tuple(self._options.items()))
 
     def with_read_only(self, read_only: bool = False) -> TyrStore:
+        """The same store, in the same transaction: Zarr makes such views for what it only reads."""
         words = (self._place, self._keyspace.name, self._prefix)
-        return type(self)(*words, read_only=read_only, **self._options)
+        view = type(self)(*words, read_only=read_only, **self._options)
+        view._within = self._within
+        return view
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TyrStore):
@@ -109,11 +123,11 @@ class TyrStore(Store):
         if self._begun is not None:
             raise tyr.InvalidArgument("this store is in a transaction already")
         with self._keyspace.store.begin() as begun:
-            self._begun = begun
+            self._within.begun = begun
             try:
                 yield begun
             finally:
-                self._begun = None
+                self._within.begun = None
 
     def transact(self, body: Callable[[], _T]) -> _T:
         """Runs a function in a transaction; again, when it met a conflict."""
@@ -122,11 +136,11 @@ class TyrStore(Store):
             raise tyr.InvalidArgument("this store is in a transaction already")
 
         def run(begun: tyr.Transaction) -> _T:
-            self._begun = begun
+            self._within.begun = begun
             try:
                 return body()
             finally:
-                self._begun = None
+                self._within.begun = None
 
         return self._keyspace.store.transact(run)
 

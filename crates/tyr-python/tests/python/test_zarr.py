@@ -60,6 +60,21 @@ def test_a_region_over_many_chunks_appears_at_once(store):
     assert int(numpy.sum(array[:])) == 7 * 90 * 90
 
 
+def test_what_is_opened_to_be_read_is_in_the_transaction(store):
+    array_in(store)[:] = 1
+    with store.transaction():
+        zarr.open_array(store)[:] = 2
+        read = zarr.open_array(store, mode="r")
+        assert read.read_only and int(read[50, 50]) == 2
+        assert int(zarr.open_array(TyrStore(store._place, "arrays"), mode="r")[50, 50]) == 1
+    assert int(read[50, 50]) == 2
+    with pytest.raises(tyr.Conflict):
+        with store.transaction():
+            old = read[0, 0]
+            zarr.open_array(TyrStore(store._place, "arrays"))[0, 0] = 5
+            zarr.open_array(store)[20, 20] = old
+
+
 def test_two_writers_of_one_region_are_a_conflict_and_transact_runs_again(store):
     array, runs = array_in(store), []
     array[:] = 1
