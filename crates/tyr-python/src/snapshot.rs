@@ -16,6 +16,7 @@ use crate::keyspace::Keyspace;
 use crate::listing::{Entries, Page, ScanWords};
 use crate::number::{Stat, Version};
 use crate::operation::refused;
+use crate::queue::Queue;
 use crate::store::Shared;
 
 /// A read-only view of a store at one moment.
@@ -31,8 +32,16 @@ pub struct Snapshot {
 impl Snapshot {
     /// A snapshot of a store.
     pub fn new(shared: &Arc<Shared>, front: &Front, inner: tyr::Snapshot) -> Self {
-        let version = inner.version();
-        let inner = Mutex::new(Some(Held::new(Arc::new(inner))));
+        Self::of(shared, front, inner.version(), Arc::new(inner))
+    }
+
+    fn of(
+        shared: &Arc<Shared>,
+        front: &Front,
+        version: tyr::Timestamp,
+        inner: Arc<tyr::Snapshot>,
+    ) -> Self {
+        let inner = Mutex::new(Some(Held::new(inner)));
         Self { shared: Held::new(Arc::clone(shared)), front: front.clone(), version, inner }
     }
 
@@ -71,6 +80,12 @@ impl Snapshot {
     #[getter]
     fn version(&self) -> Version {
         Version(self.version)
+    }
+
+    /// The same snapshot, answering through a queue. Each is given back by itself.
+    fn through(&self, queue: &Bound<'_, Queue>) -> Result<Self> {
+        let inner = self.inner()?;
+        Ok(Self::of(&self.shared, &queue.get().front(), self.version, inner))
     }
 
     fn read(

@@ -29,7 +29,7 @@ from tyr._tyr import Committed, Entry, Operation, Page, Stat, Transform, Version
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["Keyspace", "Snapshot", "Store", "Transaction", "connect", "here", "open"]
+__all__ = ["Keyspace", "Snapshot", "Store", "Transaction", "connect", "here", "here_at", "open"]
 
 _Key = str | bytes
 _P = ParamSpec("_P")
@@ -139,18 +139,30 @@ def connect(address: str, **options: Any) -> _Opening:
     return _Opening(_tyr.connect, (address,), options)
 
 
-#: The calls of each event loop that `here` was used in.
+#: The calls of each event loop that `here` and `here_at` were used in.
 _of_loop: weakref.WeakKeyDictionary[Any, _Calls] = weakref.WeakKeyDictionary()
 
 
 def here(keyspace: _tyr.Keyspace) -> Keyspace:
     """A keyspace that was found without asyncio, for the event loop that runs here. It is open as
     long as its store is."""
+    calls = _calls_here()
+    return Keyspace(keyspace.through(calls.queue), calls)
+
+
+def here_at(snapshot: _tyr.Snapshot) -> Snapshot:
+    """A snapshot that was taken without asyncio, for the event loop that runs here. What it keeps
+    may go when both were given back."""
+    calls = _calls_here()
+    return Snapshot(snapshot.through(calls.queue), calls)
+
+
+def _calls_here() -> _Calls:
     loop = asyncio.get_running_loop()
     calls = _of_loop.get(loop)
     if calls is None:
         calls = _of_loop[loop] = _Calls()
-    return Keyspace(keyspace.through(calls.queue), calls)
+    return calls
 
 
 class Store:

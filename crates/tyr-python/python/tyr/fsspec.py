@@ -12,6 +12,9 @@ with it, and `mkdir` makes keyspaces only. A URL may name a cluster: `tyr://host
 effect at once at its end, or not at all. What is read in it is of one version, with what was written
 before, and if somebody else has changed it meanwhile, the end raises `tyr.Conflict`. Listings (`ls`,
 `find`, `glob`) show what is committed.
+
+`with fs.snapshot() as then` is a file system of one moment, to be read, listings too, by any number of
+threads: for whoever reads several files that belong together.
 """
 
 from __future__ import annotations
@@ -54,6 +57,7 @@ class TyrTransaction(_FsspecTransaction):  # type: ignore[misc]
     files: Any
 
     def start(self) -> None:
+        self.fs._check_writable()
         super().start()
         self.fs._begun = self.fs.store.begin()
 
@@ -91,6 +95,30 @@ class TyrFileSystem(AbstractFileSystem):  # type: ignore[misc]
         self._options = {name: it for name, it in options.items() if name not in known}
         self._place = place_of_environment(place)
         self._begun: tyr.Transaction | None = None
+        self._moment: tyr.Snapshot | None = None
+
+    @contextlib.contextmanager
+    def snapshot(self, kept: str | None = None) -> Iterator[TyrFileSystem]:
+        """This file system at one moment, to be read: now, or that of the kept snapshot of this
+        name. Its files cannot be read any more after the block."""
+        moment = self.store.snapshot() if kept is None else self.store.kept_snapshot(kept)
+        then = type(self)(self._place, skip_instance_cache=True, **self._options)
+        then._moment = moment
+        # By this fsspec tells file systems apart, and others what they keep of their files.
+        then._fs_token_ = f"{self._fs_token}@{moment.version}"
+        try:
+            yield then
+        finally:
+            moment.release()
+
+    def __reduce__(self) -> Any:
+        if self._moment is not None:
+            raise TypeError("a snapshot is of one process: pickle the file system that it is of")
+        return super().__reduce__()
+
+    def _check_writable(self) -> None:
+        if self._moment is not None:
+            raise OSError(errno.EROFS, "a snapshot is only read")
 
     @property
     def store(self) -> tyr.Store:
@@ -134,16 +162,17 @@ class TyrFileSystem(AbstractFileSystem):  # type: ignore[misc]
             raise IsADirectoryError(errno.EISDIR, "a keyspace is no file", path)
         return keyspace, key
 
-    # Reads: of the transaction, if there is one.
+    # Reads: of the transaction or the snapshot, if there is one.
 
     def _stat(self, keyspace: tyr.Keyspace, key: str) -> tyr.Stat:
-        begun = self._begun
-        return begun.stat(keyspace, key) if begun else keyspace.stat(key)
+        reader = self._begun or self._moment
+        return reader.stat(keyspace, key) if reader else keyspace.stat(key)
 
     def _pages(self, keyspace: tyr.Keyspace, **words: Any) -> Iterator[tyr.Page]:
         """What is committed, in a transaction too: it lists only keys that lie together."""
         while True:
-            page = keyspace.scan_page(**words)
+            moment = self._moment
+            page = moment.scan_page(keyspace, **words) if moment else keyspace.scan_page(**words)
             yield page
             if page.resume is None:
                 return
@@ -245,12 +274,12 @@ class TyrFileSystem(AbstractFileSystem):  # type: ignore[misc]
         on_error: str = "return",
         **options: Any,
     ) -> list[Any]:
-        """All ranges of all files at one moment."""
+        """All ranges of all files at one moment: by one trip, but in a snapshot."""
         starts = starts if isinstance(starts, list) else [starts] * len(paths)
         ends = ends if isinstance(ends, list) else [ends] * len(paths)
         if len(starts) != len(paths) or len(ends) != len(paths):
             raise ValueError("as many starts and ends are wanted as paths")
-        if self._begun or any(it is None or it < 0 for it in [*starts, *ends]):
+        if self._begun or self._moment or any(it is None or it < 0 for it in [*starts, *ends]):
             one_by_one = super().cat_ranges(paths, starts, ends, max_gap, on_error, **options)
             return list(one_by_one)
         wanted, failed = [], {}
@@ -273,6 +302,7 @@ class TyrFileSystem(AbstractFileSystem):  # type: ignore[misc]
     # Writes: gathered in the transaction, if there is one.
 
     def _transact(self, body: Any) -> Any:
+        self._check_writable()
         return body(self._begun) if self._begun else self.store.transact(body)
 
     def pipe_file(self, path: str, value: Any, mode: str = "overwrite", **_: Any) -> None:
@@ -360,6 +390,7 @@ class TyrFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def mkdir(self, path: str, create_parents: bool = True, **config: Any) -> None:
         """Makes a keyspace; of what is below one, nothing, for folders are not kept."""
+        self._check_writable()
         name, _, key = self._strip_protocol(path).partition("/")
         if name and (not key or create_parents):
             try:
@@ -377,6 +408,7 @@ class TyrFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def rmdir(self, path: str) -> None:
         """Drops a keyspace that is empty."""
+        self._check_writable()
         keyspace, key = self._split(path)
         if next(self._pages(keyspace, prefix=key and key + "/", limit=1)).entries:
             raise OSError(errno.ENOTEMPTY, "there are files in it", path)
@@ -419,6 +451,8 @@ class TyrFile(AbstractBufferedFile):  # type: ignore[misc]
     size: int
 
     def __init__(self, fs: TyrFileSystem, path: str, mode: str = "rb", *args: Any, **kw: Any):
+        if mode != "rb":
+            fs._check_writable()
         self._keyspace, self._key = fs._of_blob(path)
         self._details = None
         self._shared = fs._begun
@@ -427,7 +461,7 @@ class TyrFile(AbstractBufferedFile):  # type: ignore[misc]
         with _as_os_errors(path):
             if mode == "rb":
                 if self._shared is None:
-                    self._snapshot = fs.store.snapshot()
+                    self._snapshot = fs._moment or fs.store.snapshot()
                 self._stat = self._look()
                 kw["size"] = self._stat.size
                 self._details = fs._file(self._keyspace, self._key, self._stat)
@@ -455,6 +489,8 @@ class TyrFile(AbstractBufferedFile):  # type: ignore[misc]
         try:
             return self._snapshot.read(self._keyspace, self._key, start, length)
         except tyr.SnapshotTooOld:
+            if self._snapshot is self.fs._moment:
+                raise
             # The file goes on as long as nobody has written it since.
             later: tyr.Snapshot = self.fs.store.snapshot()
             if later.stat(self._keyspace, self._key).version != self._stat.version:
@@ -514,5 +550,7 @@ class TyrFile(AbstractBufferedFile):  # type: ignore[misc]
 
     def close(self) -> None:
         super().close()
-        if self._snapshot is not None and not self.fs.store.is_closed:
-            self._snapshot.release()
+        snapshot = self._snapshot
+        if snapshot is None or snapshot is self.fs._moment or self.fs.store.is_closed:
+            return
+        snapshot.release()

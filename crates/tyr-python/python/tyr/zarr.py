@@ -4,10 +4,13 @@
     array = zarr.create_array(store, shape=(1000, 1000), chunks=(100, 100), dtype="f8")
     with store.transaction():
         array[:500] = 1.0            # over many chunks, and all of them appear at once
+    with store.snapshot() as then:
+        zarr.open_array(then)[:500]  # of many chunks, and all of them are of one moment
 
 Each object of Zarr's is a blob. In a transaction what Zarr reads is of one version, with what it has
 written; if somebody else has changed it meanwhile, the end raises `tyr.Conflict`. `transact` then
-runs the function again. Listings show what is committed.
+runs the function again. Listings show what is committed. Outside of transactions and snapshots each
+object is read as it is when its turn comes.
 """
 
 from __future__ import annotations
@@ -47,6 +50,32 @@ class _Within:
 
     def __init__(self) -> None:
         self.begun: tyr.Transaction | None = None
+        self.moment: tyr.Snapshot | None = None
+        self.is_over = False
+        #: The snapshot in each event loop that has read at it.
+        self.in_loop: weakref.WeakKeyDictionary[Any, aio.Snapshot] = weakref.WeakKeyDictionary()
+
+    @property
+    def reader(self) -> tyr.Transaction | tyr.Snapshot | None:
+        """What is read in, if that is not the newest."""
+        return self.begun or self.moment
+
+    def moment_here(self) -> aio.Snapshot | None:
+        """The snapshot in this event loop."""
+        if self.moment is None:
+            return None
+        loop = asyncio.get_running_loop()
+        found = self.in_loop.get(loop)
+        if found is None:
+            found = self.in_loop[loop] = aio.here_at(self.moment)
+        return found
+
+    def release(self) -> None:
+        """Gives the snapshot back."""
+        self.is_over = True
+        for moment in [self.moment, *self.in_loop.values()]:
+            if moment is not None:
+                moment.release()
 
 
 class TyrStore(Store):
@@ -92,6 +121,8 @@ class TyrStore(Store):
     def with_read_only(self, read_only: bool = False) -> TyrStore:
         """The same store, in the same transaction: Zarr makes such views for what it only reads."""
         words = (self._place, self._keyspace.name, self._prefix)
+        if self._within.moment is not None and not read_only:
+            raise ValueError("a snapshot is only read: write to the store that it is of")
         view = type(self)(*words, read_only=read_only, **self._options)
         view._within = self._within
         return view
@@ -99,18 +130,22 @@ class TyrStore(Store):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TyrStore):
             return False
-        return (self._words(), self.read_only) == (other._words(), other.read_only)
+        mine, others = (self._words(), self.read_only), (other._words(), other.read_only)
+        return mine == others and self._within.moment is other._within.moment
 
     def __hash__(self) -> int:
         return hash(self._words()[:3])
 
     def __str__(self) -> str:
-        return f"tyr: {self._place} {self._keyspace.name}/{self._prefix}".rstrip("/")
+        name = f"tyr: {self._place} {self._keyspace.name}/{self._prefix}".rstrip("/")
+        return name if self._within.moment is None else f"{name} at {self._within.moment.version}"
 
     def __repr__(self) -> str:
         return f"TyrStore('{self}')"
 
     def __reduce__(self) -> Any:
+        if self._within.moment is not None:
+            raise TypeError("a snapshot is of one process: pickle the store that it is of")
         words = (self._place, self._keyspace.name, self._prefix)
         return _made, (type(self), words, self.read_only, self._options)
 
@@ -144,6 +179,20 @@ class TyrStore(Store):
 
         return self._keyspace.store.transact(run)
 
+    @contextlib.contextmanager
+    def snapshot(self, kept: str | None = None) -> Iterator[TyrStore]:
+        """This store at one moment, to be read: now, or that of the kept snapshot of this name.
+
+        What was opened on it cannot be read any more after the block.
+        """
+        store, then = self._keyspace.store, self.with_read_only(True)
+        then._within = _Within()
+        then._within.moment = store.snapshot() if kept is None else store.kept_snapshot(kept)
+        try:
+            yield then
+        finally:
+            then._within.release()
+
     # Reads.
 
     async def get(
@@ -155,25 +204,28 @@ class TyrStore(Store):
         await self._ensure_open()
         if self._begun is not None:
             return self.get_sync(key, prototype=prototype, byte_range=byte_range)
-        keyspace = self._here()
         try:
-            offset, length = _range(byte_range)
-            read = await keyspace.read(self._prefix + key, offset or 0, length)
-            if offset is None or len(read) == _READ_MAX:
-                read = await self._get_large(keyspace, key, byte_range)
+            read = await self._read(self._prefix + key, byte_range)
         except tyr.NotFound:
             return None
         return (prototype or default_buffer_prototype()).buffer.from_bytes(read)
 
-    async def _get_large(
-        self, keyspace: aio.Keyspace, key: str, byte_range: ByteRequest | None
-    ) -> bytes:
-        """What has to know the size, at one moment."""
-        name = self._prefix + key
-        with await aio.Store(keyspace._inner.store, keyspace._calls).snapshot() as snapshot:
-            size = (await snapshot.stat(keyspace, name)).size
-            pieces = [await snapshot.read(keyspace, name, *it) for it in _parts(byte_range, size)]
-        return b"".join(pieces)
+    async def _read(self, name: str, byte_range: ByteRequest | None) -> bytes:
+        keyspace, moment = self._here(), self._within.moment_here()
+        offset, length = _range(byte_range)
+        if offset is not None:
+            read = (
+                await keyspace.read(name, offset, length)
+                if moment is None
+                else await moment.read(keyspace, name, offset, length)
+            )
+            if len(read) < _READ_MAX:
+                return read
+        # What has to know the size, at one moment.
+        if moment is not None:
+            return await _parts_of(moment, keyspace, name, byte_range)
+        with await aio.Store(keyspace._inner.store, keyspace._calls).snapshot() as moment:
+            return await _parts_of(moment, keyspace, name, byte_range)
 
     def get_sync(
         self,
@@ -183,13 +235,13 @@ class TyrStore(Store):
         byte_range: ByteRequest | None = None,
     ) -> Buffer | None:
         self._is_open = True
-        name, begun = self._prefix + key, self._begun
+        name, reader = self._prefix + key, self._within.reader
         try:
             offset, length = _range(byte_range)
-            if begun is not None:
-                size = begun.stat(self._keyspace, name).size
+            if reader is not None:
+                size = reader.stat(self._keyspace, name).size
                 parts = _parts(byte_range, size)
-                read = b"".join(begun.read(self._keyspace, name, *it) for it in parts)
+                read = b"".join(reader.read(self._keyspace, name, *it) for it in parts)
             elif offset is not None and length < _READ_MAX:
                 read = self._keyspace.read(name, offset, length)
             else:
@@ -211,19 +263,24 @@ class TyrStore(Store):
     async def exists(self, key: str) -> bool:
         await self._ensure_open()
         try:
-            if self._begun is not None:
-                self._begun.stat(self._keyspace, self._prefix + key)
-            else:
-                await self._here().stat(self._prefix + key)
-        except (tyr.NotFound, tyr.InvalidArgument):
+            await self._stat(key)
+        except tyr.NotFound:
+            return False
+        except tyr.InvalidArgument:
+            if self._within.is_over:
+                raise
             return False
         return True
 
+    async def _stat(self, key: str) -> tyr.Stat:
+        name, keyspace, moment = self._prefix + key, self._here(), self._within.moment_here()
+        if self._begun is not None:
+            return self._begun.stat(self._keyspace, name)
+        return await (keyspace.stat(name) if moment is None else moment.stat(keyspace, name))
+
     async def getsize(self, key: str) -> int:
         try:
-            if self._begun is not None:
-                return self._begun.stat(self._keyspace, self._prefix + key).size
-            return (await self._here().stat(self._prefix + key)).size
+            return (await self._stat(key)).size
         except tyr.NotFound as error:
             raise FileNotFoundError(key) from error
 
@@ -312,7 +369,12 @@ class TyrStore(Store):
 
     async def _pages(self, words: dict[str, Any]) -> AsyncIterator[tyr.Page]:
         while True:
-            page = await self._here().scan_page(**words)
+            keyspace, moment = self._here(), self._within.moment_here()
+            page = await (
+                keyspace.scan_page(**words)
+                if moment is None
+                else moment.scan_page(keyspace, **words)
+            )
             yield page
             if page.resume is None:
                 return
@@ -331,6 +393,14 @@ def _made(
     cls: type[TyrStore], words: tuple[str, ...], read_only: bool, options: dict[str, Any]
 ) -> TyrStore:
     return cls(*words, read_only=read_only, **options)
+
+
+async def _parts_of(
+    moment: aio.Snapshot, keyspace: aio.Keyspace, name: str, byte_range: ByteRequest | None
+) -> bytes:
+    size = (await moment.stat(keyspace, name)).size
+    pieces = [await moment.read(keyspace, name, *it) for it in _parts(byte_range, size)]
+    return b"".join(pieces)
 
 
 def _data(value: Buffer) -> Any:

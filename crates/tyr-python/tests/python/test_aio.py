@@ -62,6 +62,25 @@ class Async(unittest.IsolatedAsyncioTestCase):
         with self.assertRaisesRegex(TypeError, "a key is str or bytes"):
             await data.get(7)
 
+    async def test_a_snapshot_that_was_taken_without_asyncio_is_read_here(self):
+        blocking = tyr.connect(CLUSTER) if self.is_cluster else tyr.open(self.place + "-2")
+        with blocking as store:
+            data = store.keyspace(StoreCase.unused_name(), create=True)
+            here = tyr.aio.here(data)
+            data.put("a", b"old")
+            with store.snapshot() as snapshot:
+                data.put("a", b"new")
+                at = tyr.aio.here_at(snapshot)
+                self.assertEqual(await here.get("a"), b"new")
+                self.assertEqual(await at.get(here, "a"), b"old")
+                self.assertEqual(at.version, snapshot.version)
+            self.assertEqual(await at.get(here, "a"), b"old", "each is given back by itself")
+            at.release()
+            with self.assertRaisesRegex(tyr.InvalidArgument, "given back"):
+                await at.get(here, "a")
+            with self.assertRaisesRegex(tyr.InvalidArgument, "given back"):
+                tyr.aio.here_at(snapshot)
+
     async def test_a_buffer_may_change_once_the_call_is_under_way(self):
         given = bytearray(b"a" * 100_000)
         writing = asyncio.ensure_future(self.data.put("a", given))

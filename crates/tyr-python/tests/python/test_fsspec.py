@@ -148,6 +148,47 @@ def test_a_transaction_that_read_what_has_changed_is_a_conflict(fs):
     assert fs.cat("space/a") == b"2" and not fs.exists("space/b")
 
 
+def test_a_snapshot_is_all_files_of_one_moment_listings_too(fs):
+    fs.pipe({"space/a": b"1", "space/b": b"1"})
+    fs.store.keep("first")
+    with fs.snapshot() as then:
+        held = then.open("space/a", "rb")
+        with fs.transaction:
+            fs.pipe({"space/a": b"22", "space/c": b"22"})
+            fs.rm_file("space/b")
+        assert then.cat(["space/a", "space/b"]) == {"space/a": b"1", "space/b": b"1"}
+        assert then.cat_ranges(["space/a", "space/b"], [0, 0], [9, 9]) == [b"1", b"1"]
+        assert then.glob("space/*") == ["space/a", "space/b"]
+        assert then.info("space/a")["size"] == 1 and not then.exists("space/c")
+        assert held.read() == b"1"
+        held.close()
+        assert then.cat("space/b") == b"1"
+        assert then != fs and TyrFileSystem(fs._place) == fs
+        for wrong in (
+            lambda: then.pipe("space/a", b"3"),
+            lambda: then.open("space/d", "wb"),
+            lambda: then.rm("space/a"),
+            lambda: then.mv("space/a", "space/d"),
+            lambda: then.cp_file("space/a", "space/d"),
+            lambda: then.mkdir("another"),
+            lambda: then.rmdir("space"),
+            lambda: then.transaction.__enter__(),
+        ):
+            with pytest.raises(OSError, match="a snapshot is only read"):
+                wrong()
+        with pytest.raises(TypeError, match="of one process"):
+            pickle.dumps(then)
+    with pytest.raises(tyr.InvalidArgument, match="given back"):
+        then.cat("space/a")
+    assert fs.cat(["space/a", "space/c"]) == {"space/a": b"22", "space/c": b"22"}
+    with fs.snapshot(kept="first") as then:
+        assert then.find("space") == ["space/a", "space/b"]
+        assert then.cat("space/a") == b"1"
+    with pytest.raises(tyr.NotFound):
+        with fs.snapshot(kept="none"):
+            pass
+
+
 def test_urls_name_keyspaces_or_clusters(fs, monkeypatch):
     assert fs._strip_protocol("tyr://data/a/b") == "data/a/b"
     assert fs._strip_protocol("tyr://one:7070,two:7070/data/a") == "data/a"

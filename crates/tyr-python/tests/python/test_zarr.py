@@ -2,9 +2,12 @@
 
 By pytest, with zarr: `cargo xtask python` has them."""
 
+import pickle
+
 import numpy
 import pytest
 import zarr
+from zarr.abc.store import SuffixByteRequest
 from zarr.core.buffer import cpu
 from zarr.testing.store import StoreTests
 
@@ -73,6 +76,46 @@ def test_what_is_opened_to_be_read_is_in_the_transaction(store):
             old = read[0, 0]
             zarr.open_array(TyrStore(store._place, "arrays"))[0, 0] = 5
             zarr.open_array(store)[20, 20] = old
+
+
+def test_a_snapshot_is_all_chunks_of_one_moment(store):
+    array_in(store)[:] = 1
+    store._keyspace.store.keep("ones")
+    with store.snapshot() as then:
+        array = zarr.open_array(then, mode="r")
+        assert int(array[0, 0]) == 1
+        zarr.open_array(store)[:] = 2
+        assert int(numpy.sum(array[:])) == 100 * 100
+        assert int(numpy.sum(zarr.open_array(then, mode="r")[50:])) == 100 * 50
+    with pytest.raises(tyr.InvalidArgument, match="given back"):
+        array[:]
+    assert int(numpy.sum(zarr.open_array(store)[:])) == 2 * 100 * 100
+    with store.snapshot(kept="ones") as then:
+        assert int(numpy.sum(zarr.open_array(then, mode="r")[:])) == 100 * 100
+
+
+async def test_a_snapshot_tells_and_lists_what_there_was_and_is_not_written(store):
+    await store.set("a/b", cpu.Buffer.from_bytes(b"old"))
+    with store.snapshot() as then:
+        await store.set("a/b", cpu.Buffer.from_bytes(b"newer"))
+        await store.set("a/c", cpu.Buffer.from_bytes(b"new"))
+        assert [key async for key in then.list()] == ["a/b"]
+        assert [key async for key in then.list_dir("a")] == ["b"]
+        assert await then.getsize("a/b") == 3 and await store.getsize("a/b") == 5
+        assert await then.exists("a/b") and not await then.exists("a/c")
+        assert (await then.get("a/b")).to_bytes() == b"old"
+        assert (await then.get("a/b", byte_range=SuffixByteRequest(2))).to_bytes() == b"ld"
+        assert then.get_sync("a/b").to_bytes() == b"old" and then.get_sync("a/c") is None
+        assert then.with_read_only(True) == then and then != store.with_read_only(True)
+        with pytest.raises(ValueError):
+            await then.set("a/b", cpu.Buffer.from_bytes(b"newest"))
+        for wrong in (lambda: then.with_read_only(False), lambda: then.transact(list)):
+            with pytest.raises(ValueError, match="read"):
+                wrong()
+        with pytest.raises(TypeError, match="of one process"):
+            pickle.dumps(then)
+    with pytest.raises(tyr.InvalidArgument, match="given back"):
+        await then.exists("a/b")
 
 
 def test_two_writers_of_one_region_are_a_conflict_and_transact_runs_again(store):
