@@ -66,6 +66,10 @@ ledger *ARGS:
     cargo build --profile test -p tyr-cli -p tyr-trial -p tyr-c -p tyr-python -p tyr-java
     "${CARGO_TARGET_DIR:-target}/debug/tyr-trial" ledger {{ ARGS }}
 
+# Two programs on xarray and one on duckdb share a cluster whose nodes are killed: no region is torn. `just arrays 1 --without transactions` shows some that are.
+arrays *ARGS:
+    cargo xtask arrays {{ ARGS }}
+
 # Holders of locks that stand still past their lease and then write: refused, 1,000 of 1,000; without the compare the check says so.
 fencing: (trial "single" "fencing,fencing-broken")
 

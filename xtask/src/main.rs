@@ -3,6 +3,7 @@
 //! In Rust, because everyone who builds Týr has Rust. Nothing here knows what Týr does: it knows
 //! how the repository is laid out, and which commands show that it is in order.
 
+mod arrays;
 mod c;
 mod command;
 mod fs_bench;
@@ -31,6 +32,9 @@ Chores of this repository.
                       the guides' programs from a prefix, by pkg-config and CMake
   cargo xtask python  builds the wheel for Python, installs it into an empty environment, and runs
                       its tests there, those with fsspec and Zarr among them
+  cargo xtask arrays [MINUTES] [--without transactions|snapshots]
+                      the wheel with xarray, pyarrow and duckdb from PyPI, in programs that share a
+                      cluster whose nodes are killed; ten minutes unless told
   cargo xtask java [JDK...]
                       builds the jar for Java and its reference, and runs its tests on it, also with
                       the Java of these folders
@@ -61,6 +65,7 @@ fn main() -> ExitCode {
         ["c-valgrind"] => c::run_under_valgrind(&root()),
         ["c-thorough"] => c::run_thoroughly(&root()),
         ["python"] => python::run(&root()),
+        ["arrays", words @ ..] => arrays::run(&root(), words),
         ["java", jdks @ ..] => java::run(&root(), jdks),
         ["install-java", folder] => java::install(&root(), Path::new(folder)),
         ["help" | "--help" | "-h"] => {

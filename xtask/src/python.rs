@@ -25,23 +25,27 @@ const UNITTESTS: [&str; 5] =
 
 /// Builds the wheel without optimizations, installs it, and runs every test.
 pub fn run(root: &Path) -> bool {
+    let work = target(root).join("python");
+    wheel(root, &work).is_some_and(|wheel| try_out(root, &work.join("user"), &wheel))
+}
+
+/// Builds the wheel without optimizations in this folder, which is cleared; answers where it lies.
+pub fn wheel(root: &Path, work: &Path) -> Option<PathBuf> {
     let version = ["-c", "import sys, venv; sys.exit(sys.version_info < (3, 11))"];
     if !Command::new("python3").args(version).status().is_ok_and(|it| it.success()) {
         eprintln!("python3, 3.11 or later, with venv is missing: apt-get install python3-venv");
-        return false;
+        return None;
     }
-    let work = target(root).join("python");
-    match std::fs::remove_dir_all(&work) {
+    match std::fs::remove_dir_all(work) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             eprintln!("{}: cannot be cleared: {error}", work.display());
-            return false;
+            return None;
         }
         _ => {}
     }
-    let (builder, user, wheels) = (work.join("builder"), work.join("user"), work.join("wheels"));
-    environment(root, &builder, &BUILDERS)
-        && build(root, &builder, &wheels)
-        && wheel_in(&wheels).is_some_and(|wheel| try_out(root, &user, &wheel))
+    let (builder, wheels) = (work.join("builder"), work.join("wheels"));
+    let is_built = environment(root, &builder, &BUILDERS) && build(root, &builder, &wheels);
+    if is_built { wheel_in(&wheels) } else { None }
 }
 
 fn build(root: &Path, builder: &Path, wheels: &Path) -> bool {
@@ -110,7 +114,7 @@ fn lines_of(document: &str) -> Option<&str> {
 }
 
 /// Makes a fresh environment with these packages.
-fn environment(root: &Path, folder: &Path, packages: &[&str]) -> bool {
+pub fn environment(root: &Path, folder: &Path, packages: &[&str]) -> bool {
     let mut python = Command::new("python3");
     python.current_dir(root).args(["-m", "venv"]).arg(folder);
     let mut pip = Command::new(folder.join("bin/pip"));
@@ -119,7 +123,7 @@ fn environment(root: &Path, folder: &Path, packages: &[&str]) -> bool {
 }
 
 /// Runs a command, which is printed first.
-fn succeeds(command: &mut Command) -> bool {
+pub fn succeeds(command: &mut Command) -> bool {
     println!("\n== {command:?}");
     command::succeeds(command)
 }

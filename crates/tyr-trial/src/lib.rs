@@ -14,9 +14,11 @@
 //! disks, clocks, threads and the order in which a node starts and stops. Reading order:
 //! [`cluster`], [`fabric`], [`fault`] are what is done; [`workload`], [`client`], [`puppet`],
 //! [`worker`], [`history`] what is asked; [`check`], [`replicas`], [`report`] what it comes to;
-//! [`run`] puts them together, [`ledger`] kills clients, [`single`] has tests of one thing each.
+//! [`run`] puts them together, [`ledger`] kills clients, [`arrays`] has clients with libraries of
+//! others between, [`single`] has tests of one thing each.
 //! `docs/internals/trial.md` tells more.
 
+pub mod arrays;
 pub mod check;
 pub mod client;
 pub mod cluster;

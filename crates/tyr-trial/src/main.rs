@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use tyr_trial::arrays::{self, Arrays, Without};
 use tyr_trial::check::{self, porcupine};
 use tyr_trial::cluster::{Program, Sizes};
 use tyr_trial::fabric::{self, Fabric, namespaces::Namespaces, relays::Relays};
@@ -53,6 +54,8 @@ enum Verb {
     Node(NodeArguments),
     /// Clients in these languages are killed in the middle of commits, again and again.
     Ledger(LedgerArguments),
+    /// Users of arrays and tables in Python, on a cluster whose nodes are killed.
+    Arrays(ArraysArguments),
     /// Runs one client of a trial, which does what its input says.
     Puppet(PuppetArguments),
     /// Runs a client in Rust, which does what its input says, as those in other languages do.
@@ -73,6 +76,19 @@ struct LedgerArguments {
     /// The seed of what is killed when.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+}
+
+#[derive(Args, Debug)]
+struct ArraysArguments {
+    /// A Python that has the package `tyr` with fsspec and Zarr, xarray, pyarrow and duckdb.
+    #[arg(long)]
+    python: PathBuf,
+    /// How long.
+    #[arg(long, default_value_t = 10.0)]
+    minutes: f64,
+    /// What is left out, `transactions` or `snapshots`: to see that regions are torn then.
+    #[arg(long)]
+    without: Option<String>,
 }
 
 #[derive(Args, Debug)]
@@ -145,6 +161,7 @@ fn main() -> ExitCode {
         Verb::Check { file } => check_file(&file),
         Verb::Node(arguments) => node::run(&arguments).map(|()| true),
         Verb::Ledger(arguments) => run_ledger(&arguments),
+        Verb::Arrays(arguments) => run_arrays(arguments),
         Verb::Puppet(arguments) => puppet::serve(&arguments).map(|()| true),
         Verb::Worker(arguments) => worker::serve(&arguments).map(|()| true),
     };
@@ -188,6 +205,25 @@ fn run_ledger(arguments: &LedgerArguments) -> Result<bool> {
             Ok(false)
         }
     }
+}
+
+fn run_arrays(arguments: ArraysArguments) -> Result<bool> {
+    let unknown = |name| Error::invalid(format!("{name} cannot be left out"));
+    let without = arguments.without.map(|it| Without::named(&it).ok_or_else(|| unknown(it)));
+    let folder = suite::folder("arrays")?;
+    let arrays = Arrays {
+        python: arguments.python,
+        lasts: Duration::from_secs_f64(arguments.minutes * 60.0),
+        without: without.transpose()?,
+        folder: folder.clone(),
+    };
+    let done = arrays::run(&arrays, fabric("best")?);
+    suite::tidy(&folder, done.is_ok());
+    match &done {
+        Ok(text) => println!("{text}\nas it must be"),
+        Err(error) => println!("WRONG: {error}"),
+    }
+    Ok(done.is_ok())
 }
 
 fn plan(arguments: &RunArguments, fabric: &str) -> Result<Run> {
