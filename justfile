@@ -132,6 +132,10 @@ c-valgrind:
 c-thorough:
     cargo xtask c-thorough
 
+# Ten million calls of each language at the same memory, and a million under valgrind and sanitizers; most of an hour.
+steady *ARGS:
+    cargo xtask steady {{ ARGS }}
+
 # The figures of docs/performance.md; `just bench --quick` for a look.
 bench *ARGS:
     cargo run --release -- bench {{ ARGS }}

@@ -15,7 +15,8 @@ const PRIVATE_LIBRARIES: &str = "-lgcc_s -lpthread -ldl -lm";
 
 /// What valgrind is asked for. A mutex that glibc keeps is reachable at the end; a loss is not.
 const VALGRIND: &str = "valgrind --quiet --error-exitcode=9 --leak-check=full \
-                        --errors-for-leak-kinds=definite --fair-sched=yes";
+                        --show-leak-kinds=definite --errors-for-leak-kinds=definite \
+                        --fair-sched=yes";
 
 /// What is installed below `include`, from the folder of that name.
 const HEADERS: [&str; 2] = ["tyr.h", "tyr.hpp"];
@@ -31,13 +32,19 @@ pub fn write_header(root: &Path) -> bool {
 
 /// Runs the programs of the tests under valgrind.
 pub fn run_under_valgrind(root: &Path) -> bool {
+    let Some(valgrind) = valgrind(root) else { return false };
+    let words = ["test", "--locked", "-p", "tyr-c", "--test", "programs", "--", "--test-threads=1"];
+    cargo(root, &words, "TYR_C_UNDER", valgrind)
+}
+
+/// How programs are run under valgrind; `None`, with words, where it is missing.
+pub fn valgrind(root: &Path) -> Option<String> {
     if !is_there("valgrind") {
         eprintln!("valgrind is missing, install it first: apt-get install valgrind");
-        return false;
+        return None;
     }
-    let words = ["test", "--locked", "-p", "tyr-c", "--test", "programs", "--", "--test-threads=1"];
     let known = root.join("crates/tyr-c/tests/programs/valgrind.supp");
-    cargo(root, &words, "TYR_C_UNDER", format!("{VALGRIND} --suppressions={}", known.display()))
+    Some(format!("{VALGRIND} --suppressions={}", known.display()))
 }
 
 /// Runs the programs of the tests as nobody has the patience to in each test run: under the

@@ -60,7 +60,7 @@ pub fn install(root: &Path, folder: &Path) -> bool {
 }
 
 /// Builds the library with these words for cargo, and a jar with it in a folder that is made anew.
-fn jar(root: &Path, words: &[&str], profile: &str, work: &Path) -> Option<PathBuf> {
+pub fn jar(root: &Path, words: &[&str], profile: &str, work: &Path) -> Option<PathBuf> {
     if !jdk("javac").arg("--version").output().is_ok_and(|it| it.status.success()) {
         eprintln!("a JDK, 11 or later, is missing: apt-get install default-jdk-headless");
         return None;
@@ -166,7 +166,7 @@ fn lines_of(document: &str) -> Option<&str> {
 }
 
 /// A program of the JDK: that of `JAVA_HOME`, or of the path.
-fn jdk(name: &str) -> Command {
+pub fn jdk(name: &str) -> Command {
     match std::env::var_os("JAVA_HOME") {
         Some(home) => Command::new(Path::new(&home).join("bin").join(name)),
         None => Command::new(name),

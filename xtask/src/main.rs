@@ -5,12 +5,15 @@
 
 mod arrays;
 mod c;
+mod callers;
 mod command;
 mod fs_bench;
 mod fs_suites;
 mod java;
 mod mounted;
+mod processes;
 mod python;
+mod steady;
 mod suite;
 mod tidy;
 
@@ -30,6 +33,10 @@ Chores of this repository.
   cargo xtask c-thorough
                       the same under the sanitizer for threads, with clang if it is installed, and
                       the guides' programs from a prefix, by pkg-config and CMake
+  cargo xtask steady [--calls N] [--checked N] [--seed N] [--only WORD]
+                      a million calls (--checked) of C and C++ under valgrind and the sanitizers,
+                      and whether resident memory is after ten million (--calls) of every language
+                      what it was after a hundred thousand; WORD is a part of what is printed
   cargo xtask python  builds the wheel for Python, installs it into an empty environment, and runs
                       its tests there, those with fsspec and Zarr among them
   cargo xtask arrays [MINUTES] [--without transactions|snapshots]
@@ -64,6 +71,7 @@ fn main() -> ExitCode {
         ["fs-bench", words @ ..] => fs_bench::run(&root(), words),
         ["c-valgrind"] => c::run_under_valgrind(&root()),
         ["c-thorough"] => c::run_thoroughly(&root()),
+        ["steady", words @ ..] => steady::run(&root(), words),
         ["python"] => python::run(&root()),
         ["arrays", words @ ..] => arrays::run(&root(), words),
         ["java", jdks @ ..] => java::run(&root(), jdks),

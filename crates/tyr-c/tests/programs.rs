@@ -8,8 +8,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use tyr_testing::{Cluster, form_secure};
 
@@ -72,6 +73,11 @@ impl Workshop {
 
     /// Compiles a program, and runs it with these arguments.
     fn run_with(&self, source: &str, arguments: &[String]) {
+        self.run_told(source, arguments, "");
+    }
+
+    /// The same, with these lines as its input.
+    fn run_told(&self, source: &str, arguments: &[String], lines: &str) {
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
         let (options, under) = self.checked(source);
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
@@ -86,7 +92,11 @@ impl Workshop {
         let mut command = Command::new(words[0]);
         command.env("TSAN_OPTIONS", format!("suppressions={}", here.join("tsan.txt").display()));
         command.args(&words[1..]).args(arguments);
-        let ran = command.current_dir(self.0.path()).output().unwrap();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.current_dir(self.0.path()).spawn().unwrap();
+        // A program that reads nothing may have ended before.
+        drop(child.stdin.take().unwrap().write_all(lines.as_bytes()));
+        let ran = child.wait_with_output().unwrap();
         assert!(ran.status.success(), "{source} {arguments:?}: {}: {}", ran.status, text(&ran));
     }
 
@@ -175,6 +185,16 @@ fn calls_from_cpp_answer_or_throw() {
 #[test]
 fn coroutines_go_on_with_their_answers_and_may_be_destroyed_anywhere() {
     run_everywhere("loop.cpp");
+}
+
+/// `cargo xtask steady` does it with a million calls, and with ten million looks at the memory.
+#[test]
+fn calls_of_many_kinds_some_of_them_cancelled_leave_nothing() {
+    let workshop = Workshop::new();
+    for source in ["caller.c", "caller.cpp"] {
+        let words = [workshop.folder(source), "16".into(), "7".into()];
+        workshop.run_told(source, &words, "mix 4000\nasync 1000\n");
+    }
 }
 
 #[test]

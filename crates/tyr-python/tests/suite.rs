@@ -87,6 +87,19 @@ fn a_cluster_that_dies_is_an_exception_in_time_and_ctrl_c_gets_through() {
     assert!(["interrupted", "ended"].contains(&&*said.next().unwrap().unwrap()));
 }
 
+/// `cargo xtask steady` does it with ten million calls, and looks at the memory.
+#[test]
+fn calls_of_many_kinds_some_of_them_cancelled_are_answered() {
+    let site = Site::new();
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/caller.py");
+    let mut python = site.python(&[&program.display().to_string(), "store", "16", "7"]);
+    let mut child = python.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"mix 4000\nasync 1000\n").unwrap();
+    let ran = child.wait_with_output().unwrap();
+    assert!(ran.status.success(), "{}", ran.status);
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), "ready\ndone\ndone\n");
+}
+
 #[test]
 fn the_lines_of_the_readme_run() {
     let site = Site::new();

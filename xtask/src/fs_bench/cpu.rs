@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
 
+use crate::processes::{TICKS, times};
+
 /// The processes that serve a place.
 pub enum Servers {
     /// The kernel alone does.
@@ -16,9 +18,6 @@ pub enum Servers {
     /// Those that a file has, a number at the begin of each line.
     Listed(PathBuf),
 }
-
-/// Ticks a second: what Linux tells programs, whatever it counts in itself.
-const TICKS: f64 = 100.0;
 
 /// The parent of the kernel's threads.
 const KERNEL: u32 = 2;
@@ -65,13 +64,13 @@ impl Servers {
 impl Sample {
     pub fn now(servers: &Servers) -> Self {
         let mut sample = Self { machine: machine(), ..Self::default() };
-        sample.program = process(std::process::id()).map_or(0.0, |(_, seconds)| seconds);
+        sample.program = times(std::process::id()).map_or(0.0, |(_, seconds)| seconds);
         sample.servers =
-            servers.numbers().into_iter().filter_map(process).map(|(_, seconds)| seconds).sum();
+            servers.numbers().into_iter().filter_map(times).map(|(_, seconds)| seconds).sum();
         let folders = fs::read_dir("/proc").into_iter().flatten().flatten();
         let numbers = folders.filter_map(|it| it.file_name().to_str()?.parse::<u32>().ok());
         for number in numbers {
-            if let Some((KERNEL, seconds)) = process(number) {
+            if let Some((KERNEL, seconds)) = times(number) {
                 sample.kernel.insert(number, seconds);
             }
         }
@@ -93,15 +92,6 @@ impl Sample {
         spent.others = (later.machine - self.machine - spent.all()).max(0.0);
         spent
     }
-}
-
-/// The parent of a process, and the seconds that it has used with all threads that it had.
-fn process(number: u32) -> Option<(u32, f64)> {
-    let text = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-    // The name, in brackets, may have anything in it.
-    let fields: Vec<_> = text.rsplit_once(')')?.1.split_whitespace().collect();
-    let ticks = |at: usize| fields.get(at)?.parse::<f64>().ok();
-    Some((fields.get(1)?.parse().ok()?, (ticks(11)? + ticks(12)?) / TICKS))
 }
 
 /// What all processors have worked.
