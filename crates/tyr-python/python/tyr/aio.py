@@ -74,6 +74,9 @@ class _Calls:
                 self.queue.cancel(tag)
                 self._take()
                 await asyncio.wait([ended])
+                if not ended.cancelled():
+                    # It was answered first. An error that nobody looks at is told to the user.
+                    ended.exception()
             raise
 
     def _take(self) -> None:
