@@ -136,6 +136,10 @@ c-thorough:
 steady *ARGS:
     cargo xtask steady {{ ARGS }}
 
+# What calls cost in CPU time from each language beside Rust, by optimized libraries; minutes.
+call-costs *ARGS:
+    cargo xtask call-costs {{ ARGS }}
+
 # The figures of docs/performance.md; `just bench --quick` for a look.
 bench *ARGS:
     cargo run --release -- bench {{ ARGS }}

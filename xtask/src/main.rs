@@ -5,6 +5,7 @@
 
 mod arrays;
 mod c;
+mod call_costs;
 mod callers;
 mod command;
 mod fs_bench;
@@ -37,6 +38,8 @@ Chores of this repository.
                       a million calls (--checked) of C and C++ under valgrind and the sanitizers,
                       and whether resident memory is after ten million (--calls) of every language
                       what it was after a hundred thousand; WORD is a part of what is printed
+  cargo xtask call-costs [--rounds N] [--only KIND]
+                      what calls cost in CPU time from each language beside Rust; minutes
   cargo xtask python  builds the wheel for Python, installs it into an empty environment, and runs
                       its tests there, those with fsspec and Zarr among them
   cargo xtask arrays [MINUTES] [--without transactions|snapshots]
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
         ["c-valgrind"] => c::run_under_valgrind(&root()),
         ["c-thorough"] => c::run_thoroughly(&root()),
         ["steady", words @ ..] => steady::run(&root(), words),
+        ["call-costs", words @ ..] => call_costs::run(&root(), words),
         ["python"] => python::run(&root()),
         ["arrays", words @ ..] => arrays::run(&root(), words),
         ["java", jdks @ ..] => java::run(&root(), jdks),

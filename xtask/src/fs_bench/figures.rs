@@ -61,7 +61,8 @@ pub struct Row {
     pub figures: Vec<Vec<Figure>>,
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
+/// The middle one of them, the upper one where there are two; `None` of nothing.
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
 }

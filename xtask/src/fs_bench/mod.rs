@@ -22,6 +22,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use self::cpu::Servers;
+pub use self::figures::median;
 use self::loads::Amounts;
 use crate::mounted::{built, mount, ran, unmount};
 
