@@ -1,13 +1,14 @@
 //! The border to Java: the functions that `Native.java` declares.
 //!
 //! Names and signatures are those that Java looks up, which no compiler checks, so `unsafe` is
-//! allowed here and nowhere else; memory of Java's is touched in one place, [`buffer`]. No panic
-//! crosses the border: it is an exception, [`object`] says which. What Java gives is copied, but
-//! for a buffer that is read into.
+//! allowed here and nowhere else; memory of Java's is touched in two places, [`array`] and
+//! [`buffer`]. No panic crosses the border: it is an exception, [`object`] says which. What Java
+//! gives is copied, but for a buffer that is read into.
 
 #![allow(unsafe_code, reason = "Java looks functions up by name, and lends its buffers")]
 #![allow(clippy::too_many_arguments, reason = "Java has no structs: a call is what it takes")]
 
+mod array;
 mod buffer;
 mod object;
 
@@ -41,8 +42,8 @@ pub extern "system" fn Java_io_github_tyrstore_Native_call<'local>(
     more: JByteArray<'local>,
 ) -> JObject<'local> {
     let called = env.with_env(|env| -> Result<JObject<'local>> {
-        let key = object::bytes(env, &key)?;
-        let (data, more) = (object::bytes(env, &data)?, object::bytes(env, &more)?);
+        let key = array::bytes(env, &key);
+        let (data, more) = (array::bytes(env, &data), array::bytes(env, &more));
         let mut is_interrupted = || is_interrupted(env);
         let front = match tag {
             0 => Front::Waits(&mut is_interrupted),
@@ -110,7 +111,7 @@ pub extern "system" fn Java_io_github_tyrstore_Native_readInto<'local>(
     len: jint,
 ) -> jint {
     let called = env.with_env(|env| -> Result<jint> {
-        let key = object::bytes(env, &key)?;
+        let key = array::bytes(env, &key);
         let mut is_interrupted = || is_interrupted(env);
         let (front, none) = (Front::Waits(&mut is_interrupted), Vec::new());
         let (a, b, data, more) = (offset, len.into(), Vec::new(), none);

@@ -3,10 +3,11 @@
 use std::any::Any;
 
 use jni::errors::{Error, ErrorPolicy};
-use jni::objects::{JByteArray, JObject, JThrowable, JValue};
+use jni::objects::{JObject, JThrowable, JValue};
 use jni::strings::JNIStr;
 use jni::{Env, jni_sig, jni_str};
 
+use super::array;
 use crate::answer::Answer;
 use crate::failure::Failure;
 use crate::front::bug;
@@ -38,25 +39,13 @@ impl From<Error> for Stop {
     }
 }
 
-/// The bytes of an array; none of null.
-pub fn bytes(env: &Env<'_>, array: &JByteArray<'_>) -> Result<Vec<u8>> {
-    if array.is_null() {
-        return Ok(Vec::new());
-    }
-    Ok(env.convert_byte_array(array)?)
-}
-
 /// An answer: a `long[]`, which is empty where there is nothing to say, or a `byte[]`.
-pub fn of<'local>(env: &mut Env<'local>, answer: Answer) -> jni::errors::Result<JObject<'local>> {
+pub fn of<'local>(env: &Env<'local>, answer: Answer) -> jni::errors::Result<JObject<'local>> {
     Ok(match answer {
-        Answer::Nothing => env.new_long_array(0)?.into(),
-        Answer::Numbers(numbers) => {
-            let array = env.new_long_array(numbers.as_slice().len())?;
-            array.set_region(env, 0, numbers.as_slice())?;
-            array.into()
-        }
-        Answer::Bytes(bytes) => env.byte_array_from_slice(&bytes)?.into(),
-        Answer::Packed(bytes) => env.byte_array_from_slice(&bytes)?.into(),
+        Answer::Nothing => array::of_numbers(env, &[])?.into(),
+        Answer::Numbers(numbers) => array::of_numbers(env, numbers.as_slice())?.into(),
+        Answer::Bytes(bytes) => array::of_bytes(env, &bytes)?.into(),
+        Answer::Packed(bytes) => array::of_bytes(env, &bytes)?.into(),
     })
 }
 
@@ -65,9 +54,9 @@ pub fn exception<'local>(
     env: &mut Env<'local>,
     failure: Failure,
 ) -> jni::errors::Result<JThrowable<'local>> {
-    let text = env.byte_array_from_slice(failure.text().as_bytes())?;
+    let text = array::of_bytes(env, failure.text().as_bytes())?;
     let key = match failure.key() {
-        Some(key) => env.byte_array_from_slice(key)?.into(),
+        Some(key) => array::of_bytes(env, key)?.into(),
         None => JObject::null(),
     };
     let operation = failure.operation().map_or(-1, |place| place as i32);
