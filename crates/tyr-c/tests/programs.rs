@@ -9,7 +9,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use tyr_testing::{Cluster, form_secure};
@@ -21,11 +21,17 @@ const SANITIZERS: &str = "address,undefined";
 const C: [&str; 3] = ["-std=c11", "-D_GNU_SOURCE", "-O1"];
 const CPP: [&str; 2] = ["-std=c++20", "-O0"];
 
-/// A folder with the library by the names that programs know, and what is built from it.
-struct Workshop(tempfile::TempDir);
+/// A folder with the library by the names that programs know, what is built from it, and where its
+/// headers are.
+struct Workshop(tempfile::TempDir, PathBuf);
 
 impl Workshop {
     fn new() -> Self {
+        Self::with_headers("include")
+    }
+
+    /// With headers of a folder of this package.
+    fn with_headers(headers: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let built = std::env::current_exe().unwrap();
         // Cargo puts the library of a package beside its tests.
@@ -33,16 +39,15 @@ impl Workshop {
         for name in ["libtyr.so", "libtyr.so.1"] {
             std::os::unix::fs::symlink(&library, folder.path().join(name)).unwrap();
         }
-        Self(folder)
+        Self(folder, Path::new(env!("CARGO_MANIFEST_DIR")).join(headers))
     }
 
     fn compile(&self, source: &Path, options: &[&str], out: &str) -> Output {
-        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut compiler = compiler_of(source);
         compiler.args(["-Wall", "-Wextra", "-pedantic", "-Werror"]);
         compiler.args(std::env::var("TYR_C_OPTIMIZED").map(|level| format!("-O{level}")));
         compiler.args(["-g", "-pthread"]).args(options).arg(source);
-        compiler.arg("-I").arg(here.join("include")).arg("-L").arg(self.0.path()).arg("-ltyr");
+        compiler.arg("-I").arg(&self.1).arg("-L").arg(self.0.path()).arg("-ltyr");
         compiler.arg(format!("-Wl,-rpath,{}", self.0.path().display()));
         compiler.arg("-o").arg(self.0.path().join(out)).output().unwrap()
     }
@@ -194,6 +199,15 @@ fn calls_of_many_kinds_some_of_them_cancelled_leave_nothing() {
     for source in ["caller.c", "caller.cpp"] {
         let words = [workshop.folder(source), "16".into(), "7".into()];
         workshop.run_told(source, &words, "mix 4000\nasync 1000\n");
+    }
+}
+
+/// A program that comes to call what the first header has not is to be kept beside that, as it was.
+#[test]
+fn programs_that_were_built_by_the_first_header_run_with_this_library() {
+    let workshop = Workshop::with_headers("tests/first");
+    for source in ["blocking.c", "queue.c", "streams.c"] {
+        workshop.run(source, &[workshop.folder(source)]);
     }
 }
 
