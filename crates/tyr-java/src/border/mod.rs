@@ -1,7 +1,7 @@
 //! The border to Java: the functions that `Native.java` declares.
 //!
 //! Names and signatures are those that Java looks up, which no compiler checks, so `unsafe` is
-//! allowed here and nowhere else; memory of Java's is touched in two places, [`array`] and
+//! allowed here and nowhere else; memory of Java's is touched in two places, [`mod@array`] and
 //! [`buffer`]. No panic crosses the border: it is an exception, [`object`] says which. What Java
 //! gives is copied, but for a buffer that is read into.
 
