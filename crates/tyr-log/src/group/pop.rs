@@ -4,7 +4,7 @@
 //! cursor was read: of two consumers that meet there, the second runs again. What a pop has read
 //! beyond its entries stays, with the version of the blob that it left, so a consumer that is alone
 //! at a partition pops in one trip. Whether it still is alone the condition says; that there is
-//! nothing more, only a look at the cursor.
+//! nothing to be had, only a look at the cursor.
 
 use tyr::{Result, Timestamp};
 
@@ -64,17 +64,31 @@ impl Group {
         let left = &self.left[usize::from(partition)];
         // Nobody else has it until it is put back: others who use this handle look.
         let known = left.lock().take();
+        let mut is_looked = known.as_ref().is_none_or(|known| !known.is_alone);
         let mut here = match known {
             Some(known) if known.is_alone => known,
             known => self.look(partition, known).await?,
         };
-        let mut entries = self.read_on(&mut here.lane, max).await?;
-        if entries.is_empty() && here.is_alone {
-            here = self.look(partition, Some(here)).await?;
-            if !here.is_alone {
-                entries = self.read_on(&mut here.lane, max).await?;
+        let entries = loop {
+            match self.read_on(&mut here.lane, max).await {
+                Ok(entries) if is_looked || !entries.is_empty() => break entries,
+                Ok(none) => {
+                    here = self.look(partition, Some(here)).await?;
+                    if here.is_alone {
+                        break none;
+                    }
+                }
+                Err(error) => {
+                    // What is next here was trimmed: others may have left this place behind.
+                    let now = self.look(partition, None).await?;
+                    if now.version == here.version {
+                        return Err(error);
+                    }
+                    here = now;
+                }
             }
-        }
+            is_looked = true;
+        };
         let behind = here.lane.position();
         if behind != here.cursor {
             let (keyspace, key) = (&self.log.shared.keyspace, self.key(partition));

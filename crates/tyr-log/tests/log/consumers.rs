@@ -100,6 +100,24 @@ fn what_a_consumer_remembers_does_not_hide_what_others_do() {
 }
 
 #[test]
+fn what_others_have_taken_and_trimmed_is_not_missed() {
+    on_each(|place| async move {
+        let log = filled(&place, 1, 10).await;
+        let mine = log.group("g", &Start::Oldest).await.unwrap();
+        let other = log.open_group("g").await.unwrap();
+        for _ in 0..5 {
+            assert_eq!(mine.pop(2).await.unwrap().len(), 2);
+        }
+        // It has read nothing ahead, and where it is will be gone.
+        log.append_batch(&numbered(10, 16)).await.unwrap();
+        assert_eq!(other.pop(4).await.unwrap().len(), 4);
+        let cut = other.status().await.unwrap()[0].position;
+        log.trim(&cut.to_string().parse().unwrap(), |_| Ok(())).await.unwrap();
+        assert_eq!(texts(&mine.pop(9).await.unwrap()), ["14", "15"]);
+    });
+}
+
+#[test]
 fn what_is_not_acknowledged_in_time_comes_again_and_what_is_does_not() {
     on_each(|place| async move {
         let log = filled(&place, 1, 30).await;
