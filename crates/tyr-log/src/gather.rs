@@ -89,8 +89,8 @@ impl Log {
     /// Begins to append a batch if few others are under way.
     fn begin(&self, partition: u16, waiting: &Waiting) -> Result<Turn> {
         let mut under_way = self.tail_of(partition)?.gathering.under_way.lock();
-        let flights: Vec<Flight> = under_way.iter().filter_map(WeakShared::upgrade).collect();
-        let flights: Vec<_> = flights.into_iter().filter(|it| it.peek().is_none()).collect();
+        let flights = under_way.iter().filter_map(WeakShared::upgrade);
+        let flights: Vec<Flight> = flights.filter(|flight| flight.peek().is_none()).collect();
         if flights.len() >= UNDER_WAY_MAX {
             return Ok(Turn::After(flights));
         }

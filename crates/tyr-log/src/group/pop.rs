@@ -64,10 +64,9 @@ impl Group {
         let left = &self.left[usize::from(partition)];
         // Nobody else has it until it is put back: others who use this handle look.
         let known = left.lock().take();
-        let mut is_looked = known.as_ref().is_none_or(|known| !known.is_alone);
-        let mut here = match known {
-            Some(known) if known.is_alone => known,
-            known => self.look(partition, known).await?,
+        let (mut here, mut is_looked) = match known {
+            Some(known) if known.is_alone => (known, false),
+            known => (self.look(partition, known).await?, true),
         };
         let entries = loop {
             match self.read_on(&mut here.lane, max).await {
