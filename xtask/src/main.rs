@@ -96,8 +96,10 @@ fn main() -> ExitCode {
     if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The repository's root: the folder above this crate's.
+/// The repository's root: the folder above this crate's, which cargo names when it runs this. Where
+/// it was built may have been another clone's, with the same folder to build in.
 fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let here = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     here.parent().expect("xtask lies in a folder of the repository").to_owned()
 }
