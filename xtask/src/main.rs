@@ -8,6 +8,7 @@ mod c;
 mod call_costs;
 mod callers;
 mod command;
+mod excerpt;
 mod fs_bench;
 mod fs_suites;
 mod java;

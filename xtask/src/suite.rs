@@ -4,11 +4,12 @@
 //! so that one failure does not hide another. Nothing is written to the tree: cargo may not touch
 //! `Cargo.lock` (`--locked`), and rustfmt only looks.
 
+use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::command::succeeds;
+use crate::excerpt::{self, Excerpt};
 use crate::tidy;
 
 /// One thing to check.
@@ -92,22 +93,29 @@ const STEPS: [Step; 10] = [
     },
 ];
 
-/// Runs every step, prints how long each took, and answers whether all passed.
+/// Runs every step, prints what the failed ones said once more and how long each took, and answers
+/// whether all passed.
 pub fn run(root: &Path) -> bool {
     if let Some(missing) = missing_tools() {
         eprintln!("{missing}");
         return false;
     }
     let start = Instant::now();
-    let results: Vec<(&str, Duration, bool)> = STEPS
-        .iter()
-        .map(|step| {
-            println!("\n== {}: {}", step.name, step.action);
-            let start = Instant::now();
-            let is_good = perform(&step.action, root);
-            (step.name, start.elapsed(), is_good)
-        })
-        .collect();
+    let mut results: Vec<(&str, Duration, bool)> = Vec::new();
+    let mut excerpts = Vec::new();
+    for step in &STEPS {
+        println!("\n== {}: {}", step.name, step.action);
+        let start = Instant::now();
+        let (is_good, excerpt) = perform(&step.action, root);
+        results.push((step.name, start.elapsed(), is_good));
+        if !is_good {
+            excerpts.push((step.name, excerpt));
+        }
+    }
+    for (name, excerpt) in excerpts {
+        println!("\n== {name} failed; it said:");
+        excerpt.lines().iter().for_each(|line| println!("{line}"));
+    }
     println!();
     for (name, took, is_good) in &results {
         println!("{name:8} {:>7.1} s  {}", took.as_secs_f64(), word(*is_good));
@@ -140,25 +148,27 @@ impl std::fmt::Display for Action {
     }
 }
 
-fn perform(action: &Action, root: &Path) -> bool {
+fn perform(action: &Action, root: &Path) -> (bool, Excerpt) {
     match action {
-        Action::Tidy => tidy::run(root),
-        Action::Cargo(words) => succeeds(&mut cargo(words, root, None)),
+        // What it finds stands above, and is short.
+        Action::Tidy => (tidy::run(root), Excerpt::default()),
+        Action::Cargo(words) => excerpt::run(&mut cargo(words, root, None), &mut io::stdout()),
         Action::Script(path) => {
             let mut script = Command::new(root.join(path));
-            succeeds(script.current_dir(root))
+            excerpt::run(script.current_dir(root), &mut io::stdout())
         }
         Action::CargoElsewhere(words) => {
             let folder = std::env::temp_dir().join(format!("tyr-xtask-{}", std::process::id()));
             if let Err(error) = std::fs::create_dir_all(&folder) {
-                eprintln!("{}: cannot be created: {error}", folder.display());
-                return false;
+                let text = format!("{}: cannot be created: {error}", folder.display());
+                eprintln!("{text}");
+                return (false, Excerpt::from(&*text));
             }
-            let is_good = succeeds(&mut cargo(words, root, Some(&folder)));
+            let answer = excerpt::run(&mut cargo(words, root, Some(&folder)), &mut io::stdout());
             if let Err(error) = std::fs::remove_dir_all(&folder) {
                 eprintln!("{}: stays behind: {error}", folder.display());
             }
-            is_good
+            answer
         }
     }
 }
@@ -243,12 +253,9 @@ mod tests {
     #[test]
     fn a_command_that_fails_is_a_failed_step() {
         let root = crate::root();
-        let quiet = |words: &[&str]| {
-            let mut command = cargo(words, &root, None);
-            command.stdout(Stdio::null()).stderr(Stdio::null());
-            command
-        };
-        assert!(succeeds(&mut quiet(&["--version"])));
-        assert!(!succeeds(&mut quiet(&["no-such-verb-of-cargo"])));
+        let is_good =
+            |words: &[&str]| excerpt::run(&mut cargo(words, &root, None), &mut io::sink()).0;
+        assert!(is_good(&["--version"]));
+        assert!(!is_good(&["no-such-verb-of-cargo"]));
     }
 }
