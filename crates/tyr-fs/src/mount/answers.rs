@@ -16,7 +16,13 @@ use crate::plan::lookup::Attributes;
 use crate::plan::rename::RenameMode;
 
 /// The number that the kernel is told.
+///
+/// What was and is not kept any more is stale: programs take EAGAIN of a read for a file that has
+/// no more bytes yet.
 pub fn errno(error: &Error) -> fuser::Errno {
+    if error.is_too_old() {
+        return fuser::Errno::ESTALE;
+    }
     match error.errno() {
         Errno::IO => tracing::warn!("a call of the file system failed: {error}"),
         _ => tracing::trace!("{error}"),

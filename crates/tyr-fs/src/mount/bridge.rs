@@ -18,7 +18,7 @@ use super::answers::{
     allocation, done, errno, file_attr, is_exclusive, kind_of, name_of, offset_of, rename_mode,
     time_of, xattr_answer,
 };
-use super::snapshots::{Place, directory_attr};
+use super::place::{Own, Place};
 use super::state::{Bridge, GENERATION, Handle};
 use crate::error::Error;
 use crate::layout::name::NAME_LEN_MAX;
@@ -54,7 +54,7 @@ impl Filesystem for Bridge {
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        self.found(reply, self.look_up(parent, name));
+        self.found(parent, reply, self.look_up(parent, name));
     }
 
     fn forget(&self, _: &Request, number: INodeNo, count: u64) {
@@ -62,15 +62,15 @@ impl Filesystem for Bridge {
     }
 
     fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        let attr = || match number == Place::DIRECTORY.number() {
-            true => Ok(directory_attr()),
-            false => {
+        let attr = || match Own::of(number) {
+            Some(own) => Ok(own.attr()),
+            None => {
                 let (files, node) = self.look(number)?;
                 Ok(Place::of(number).attr(&files.attributes(&node)?))
             }
         };
         match attr() {
-            Ok(attr) => reply.attr(&self.lifetime(), &attr),
+            Ok(attr) => reply.attr(&self.lifetime_of(number), &attr),
             Err(error) => reply.error(errno(&error)),
         }
     }
@@ -137,22 +137,32 @@ impl Filesystem for Bridge {
         _: u32,
         reply: ReplyEntry,
     ) {
-        if parent == Place::DIRECTORY.number() {
-            let kept = self.snapshots.keep(&self.files, name);
-            return self.found(reply, kept.and_then(|snapshot| self.root_of(snapshot)));
-        }
-        self.entry(reply, self.make(request, parent, name, (Kind::Directory, mode, 0)));
+        let made = match Own::of(parent) {
+            Some(Own::Snapshots) => {
+                self.snapshots.keep(&self.files, name).and_then(|view| self.root_of(view))
+            }
+            Some(Own::Moments) => self.take_moment(name, request.uid()),
+            Some(Own::Control) | None => {
+                let made = self.make(request, parent, name, (Kind::Directory, mode, 0));
+                return self.entry(reply, made);
+            }
+        };
+        self.found(parent, reply, made);
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         done(reply, (|| self.files.remove_file(&self.node(parent)?, &name_of(name)?))());
     }
 
-    fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        if parent == Place::DIRECTORY.number() {
-            return done(reply, self.snapshots.drop_kept(&self.files, name));
-        }
-        done(reply, (|| self.files.remove_directory(&self.node(parent)?, &name_of(name)?))());
+    fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let removed = match Own::of(parent) {
+            Some(Own::Snapshots) => self.snapshots.drop_kept(&self.files, name),
+            Some(Own::Moments) => self.moments.give_up(name, request.uid()),
+            Some(Own::Control) | None => self
+                .node(parent)
+                .and_then(|parent| self.files.remove_directory(&parent, &name_of(name)?)),
+        };
+        done(reply, removed);
     }
 
     fn symlink(
@@ -359,7 +369,7 @@ impl Filesystem for Bridge {
     }
 
     fn getxattr(&self, _: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        if number == Place::DIRECTORY.number() {
+        if Own::of(number).is_some() {
             return reply.error(fuser::Errno::NO_XATTR);
         }
         let value = self.look(number).and_then(|(files, node)| files.xattr(&node, name.as_bytes()));
@@ -367,9 +377,9 @@ impl Filesystem for Bridge {
     }
 
     fn listxattr(&self, _: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
-        let names = match number == Place::DIRECTORY.number() {
-            true => Ok(Vec::new()),
-            false => self.look(number).and_then(|(files, node)| files.xattr_names(&node)),
+        let names = match Own::of(number) {
+            Some(_) => Ok(Vec::new()),
+            None => self.look(number).and_then(|(files, node)| files.xattr_names(&node)),
         };
         let list = names
             .map(|names| names.into_iter().flat_map(|name| name.into_iter().chain([0])).collect());

@@ -1,13 +1,17 @@
 //! A file system at a path of this machine, by FUSE: Linux, feature `mount`.
 //!
 //! The kernel checks rights and names, and asks for everything each time: nothing is cached but
-//! pages of files, which go when a file has changed; unless nobody else uses the file system, and
-//! it may keep what it knows. [`bridge`] turns its requests into calls,
-//! [`answers`] its words into ours; [`state`] has what it was told of, and what is open;
-//! [`snapshots`] shows what was kept.
+//! pages of files, which go when a file has changed; unless nobody else uses the file system, or it
+//! is as it was at a moment: then it may keep what it knows. [`bridge`] turns its requests into
+//! calls, [`answers`] its words into ours; [`state`] has what it was told of, and what is open,
+//! and [`listing`] fills its listings; [`snapshots`] shows what was kept, and [`moments`] what is
+//! to be read as of one moment; [`place`] says how both are told from what is now.
 
 mod answers;
 mod bridge;
+mod listing;
+mod moments;
+mod place;
 mod snapshots;
 mod state;
 

@@ -5,22 +5,20 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use fuser::{
-    FileAttr, FileHandle, FileType, FopenFlags, Generation, INodeNo, ReplyDirectory,
-    ReplyDirectoryPlus, ReplyEntry, Request,
-};
+use fuser::{FileAttr, FileHandle, FileType, FopenFlags, Generation, INodeNo, ReplyEntry, Request};
 use parking_lot::Mutex;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use tyr::DiskSpace;
 
-use super::answers::{bare_attr, errno, file_type, name_of};
-use super::snapshots::{self, Place, Snapshots};
+use super::answers::{bare_attr, errno, name_of};
+use super::moments::{Asked, Moments};
+use super::place::{KEPT, Own, Place};
+use super::snapshots::Snapshots;
 use crate::blocking::{FileSystem, OpenFile};
 use crate::error::{Error, Result};
 use crate::layout::record::{Access, Kind};
@@ -29,12 +27,12 @@ use crate::plan::attributes::NewAttributes;
 use crate::plan::lookup::{Attributes, Seen};
 use crate::plan::node::Node;
 
-/// Names that are read from a directory at a time.
-const PAGE_LEN: usize = 256;
-
 /// How long the kernel may go by what it was told, where nobody else changes anything: all changes
 /// come from it, and it knows what they change.
 const LIFETIME_ALONE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The same of what was, which nobody changes.
+const LIFETIME_UNCHANGED: Duration = LIFETIME_ALONE;
 
 /// How long what was told of the room that there is may be gone by, at least.
 const SPACE_LIFETIME: Duration = Duration::from_secs(5);
@@ -44,10 +42,6 @@ const SPACE_SHARE: u32 = 20;
 
 /// Numbers are never used twice.
 pub(super) const GENERATION: Generation = Generation(0);
-
-/// Places in a listing of what every directory has.
-const COOKIE_SELF: u64 = 1;
-const COOKIE_PARENT: u64 = 2;
 
 /// A file that the kernel knows, and how often it was told of it.
 struct Known {
@@ -61,7 +55,7 @@ pub(super) enum Handle {
         file: OpenFile,
         is_append: bool,
     },
-    /// In a snapshot.
+    /// In a snapshot or a moment.
     Then(FileSystem, Node),
 }
 
@@ -76,24 +70,14 @@ impl Handle {
 }
 
 fn unchangeable() -> Error {
-    Error::new(Errno::ROFS, "a snapshot cannot be changed")
-}
-
-/// What a listing shows.
-enum Listed {
-    /// The directory itself, or the one that it is in.
-    Around(INodeNo),
-    File {
-        snapshot: u16,
-        node: Node,
-        attributes: Option<Attributes>,
-    },
+    Error::new(Errno::ROFS, "what was cannot be changed")
 }
 
 /// A file system for the kernel.
 pub struct Bridge {
     pub(super) files: FileSystem,
-    known: Mutex<HashMap<u64, Known>>,
+    /// By view, and number in that.
+    known: Mutex<HashMap<u16, HashMap<u64, Known>>>,
     handles: Mutex<HashMap<u64, Arc<Handle>>>,
     next_handle: AtomicU64,
     /// How much room there is, and until when that is gone by.
@@ -101,6 +85,8 @@ pub struct Bridge {
     /// Whether all changes come from the kernel.
     pub(super) is_alone: bool,
     pub(super) snapshots: Snapshots,
+    pub(super) moments: Moments,
+    began: Instant,
 }
 
 impl Bridge {
@@ -108,18 +94,35 @@ impl Bridge {
         let root = Known { node: Node::ROOT, count: 1 };
         Self {
             files,
-            known: Mutex::new(HashMap::from([(Node::ROOT.number, root)])),
+            known: Mutex::new(HashMap::from([(0, HashMap::from([(Node::ROOT.number, root)]))])),
             handles: Mutex::default(),
             next_handle: AtomicU64::new(1),
             space: Mutex::default(),
             is_alone,
             snapshots: Snapshots::default(),
+            moments: Moments::default(),
+            began: Instant::now(),
         }
     }
 
     /// How long the kernel may go by what it is told.
     pub(super) fn lifetime(&self) -> Duration {
         if self.is_alone { LIFETIME_ALONE } else { Duration::ZERO }
+    }
+
+    /// How long it may go by what it is told of a file here, or of what is in a directory here:
+    /// what was stays as it was.
+    pub(super) fn lifetime_of(&self, number: INodeNo) -> Duration {
+        match (Own::of(number), Place::of(number).is_now()) {
+            (Some(_), _) => Duration::ZERO,
+            (None, true) => self.lifetime(),
+            (None, false) => LIFETIME_UNCHANGED,
+        }
+    }
+
+    /// How long it has been mounted.
+    fn uptime(&self) -> Duration {
+        self.began.elapsed()
     }
 
     /// A file that may be changed.
@@ -131,21 +134,24 @@ impl Bridge {
     }
 
     fn known(&self, number: INodeNo) -> Result<Node> {
-        let known = self.known.lock();
-        known.get(&number.0).map(|known| known.node.clone()).ok_or_else(|| {
+        let (known, place) = (self.known.lock(), Place::of(number));
+        let found = known.get(&place.view).and_then(|known| known.get(&place.file));
+        found.map(|known| known.node.clone()).ok_or_else(|| {
             Error::new(Errno::STALE, format!("the kernel was told of no file {}", number.0))
         })
     }
 
     /// A file that is looked at, and the file system, as it is or was, that it is in.
     pub(super) fn look(&self, number: INodeNo) -> Result<(FileSystem, Node)> {
-        Ok((self.files_of(Place::of(number).snapshot)?, self.known(number)?))
+        Ok((self.files_of(Place::of(number).view)?, self.known(number)?))
     }
 
-    fn files_of(&self, snapshot: u16) -> Result<FileSystem> {
-        match snapshot {
+    /// How all files of a view are, or were.
+    pub(super) fn files_of(&self, view: u16) -> Result<FileSystem> {
+        match view {
             0 => Ok(self.files.clone()),
-            snapshot => self.snapshots.files(snapshot),
+            view if KEPT.contains(&view) => self.snapshots.files(view),
+            view => self.moments.files(view, self.uptime()),
         }
     }
 
@@ -154,36 +160,52 @@ impl Bridge {
         self.tell_of(0, seen)
     }
 
-    /// The same of one in a snapshot.
-    pub(super) fn tell_of(&self, snapshot: u16, seen: &Seen) -> FileAttr {
-        let place = Place { snapshot, file: seen.node.number };
-        let mut known = self.known.lock();
-        let node = seen.node.clone();
-        let known = known.entry(place.number().0).or_insert_with(|| Known { node, count: 0 });
+    /// The same of one in a view.
+    pub(super) fn tell_of(&self, view: u16, seen: &Seen) -> FileAttr {
+        let (mut known, node) = (self.known.lock(), seen.node.clone());
+        let of_view = known.entry(view).or_default();
+        let known = of_view.entry(node.number).or_insert(Known { node, count: 0 });
         known.node = seen.node.clone();
         known.count += 1;
-        place.attr(&seen.attributes)
+        Place { view, file: seen.node.number }.attr(&seen.attributes)
     }
 
     /// What a name stands for, in a directory as it is now or was.
     pub(super) fn look_up(&self, parent: INodeNo, name: &OsStr) -> Result<FileAttr> {
-        if parent == Place::DIRECTORY.number() {
-            let snapshot = self.snapshots.find(&self.files, name)?;
-            return self.root_of(snapshot);
+        if let Some(own) = Own::named(parent, name) {
+            return Ok(own.attr());
         }
-        if parent.0 == Node::ROOT.number && snapshots::is_directory(name) {
-            return Ok(snapshots::directory_attr());
+        match Own::of(parent) {
+            Some(Own::Snapshots) => self.root_of(self.snapshots.find(&self.files, name)?),
+            Some(Own::Control) => {
+                let text = format!("{} is nothing that a mount has", name.display());
+                Err(Error::new(Errno::NOENT, text))
+            }
+            Some(Own::Moments) => {
+                let (view, root) = self.moments.find(name)?;
+                Ok(self.tell_of(view, &root))
+            }
+            None => {
+                let (files, node) = self.look(parent)?;
+                let seen = files.lookup(&node, &name_of(name)?)?;
+                Ok(self.tell_of(Place::of(parent).view, &seen))
+            }
         }
-        let (files, node) = self.look(parent)?;
-        let seen = files.lookup(&node, &name_of(name)?)?;
-        Ok(self.tell_of(Place::of(parent).snapshot, &seen))
     }
 
     /// The root as it was in a snapshot, of which the kernel is told.
-    pub(super) fn root_of(&self, snapshot: u16) -> Result<FileAttr> {
-        let root = self.snapshots.files(snapshot)?.attributes(&Node::ROOT);
+    pub(super) fn root_of(&self, view: u16) -> Result<FileAttr> {
+        let root = self.snapshots.files(view)?.attributes(&Node::ROOT);
         let attributes = root.map_err(|error| Error::new(Errno::NOENT, error.text()))?;
-        Ok(self.tell_of(snapshot, &Seen { node: Node::ROOT, attributes }))
+        Ok(self.tell_of(view, &Seen { node: Node::ROOT, attributes }))
+    }
+
+    /// Takes a moment, and tells the kernel of its root.
+    pub(super) fn take_moment(&self, name: &OsStr, user: u32) -> Result<FileAttr> {
+        let asked = Asked { user, at: self.uptime() };
+        let is_free = |view| !self.known.lock().contains_key(&view);
+        let (view, root) = self.moments.take(&self.files, name, asked, is_free)?;
+        Ok(self.tell_of(view, &root))
     }
 
     pub(super) fn entry(&self, reply: ReplyEntry, result: Result<Seen>) {
@@ -195,12 +217,13 @@ impl Bridge {
 
     /// What a name stands for. That there is no such name is kept by the kernel as well, where it
     /// may keep anything: number 0 says so.
-    pub(super) fn found(&self, reply: ReplyEntry, result: Result<FileAttr>) {
+    pub(super) fn found(&self, parent: INodeNo, reply: ReplyEntry, result: Result<FileAttr>) {
+        let lifetime = self.lifetime_of(parent);
         match result {
-            Ok(attr) => reply.entry(&self.lifetime(), &attr, GENERATION),
-            Err(error) if self.is_alone && error.errno() == Errno::NOENT => {
+            Ok(attr) => reply.entry(&lifetime, &attr, GENERATION),
+            Err(error) if !lifetime.is_zero() && error.errno() == Errno::NOENT => {
                 let nothing = bare_attr(INodeNo(0), FileType::RegularFile);
-                reply.entry(&self.lifetime(), &nothing, GENERATION);
+                reply.entry(&lifetime, &nothing, GENERATION);
             }
             Err(error) => reply.error(errno(&error)),
         }
@@ -281,124 +304,6 @@ impl Bridge {
         }
     }
 
-    /// Fills a page of a listing: `add` takes a place in it, a name and what that stands for, and
-    /// answers whether there was no more room.
-    fn list(
-        &self,
-        number: INodeNo,
-        offset: u64,
-        mut add: impl FnMut(u64, &OsStr, Listed) -> Result<bool>,
-    ) -> Result<()> {
-        if number == Place::DIRECTORY.number() {
-            return self.list_snapshots(offset, add);
-        }
-        let snapshot = Place::of(number).snapshot;
-        let (files, directory) = self.look(number)?;
-        if offset < COOKIE_SELF && add(COOKIE_SELF, OsStr::new("."), Listed::Around(number))? {
-            return Ok(());
-        }
-        if offset < COOKIE_PARENT {
-            let file = files.parent(&directory)?.number;
-            let parent = Place { snapshot, file }.number();
-            if add(COOKIE_PARENT, OsStr::new(".."), Listed::Around(parent))? {
-                return Ok(());
-            }
-        }
-        let mut cookie = if offset <= COOKIE_PARENT { 0 } else { offset };
-        loop {
-            let page = files.list_directory(&directory, cookie, PAGE_LEN)?;
-            for entry in page.entries {
-                cookie = entry.cookie;
-                let name = OsStr::from_bytes(entry.name.as_bytes());
-                let (node, attributes) = (entry.node, entry.attributes);
-                if add(cookie, name, Listed::File { snapshot, node, attributes })? {
-                    return Ok(());
-                }
-            }
-            if page.is_end {
-                return Ok(());
-            }
-        }
-    }
-
-    fn list_snapshots(
-        &self,
-        offset: u64,
-        mut add: impl FnMut(u64, &OsStr, Listed) -> Result<bool>,
-    ) -> Result<()> {
-        let around = [(".", Place::DIRECTORY.number()), ("..", INodeNo(Node::ROOT.number))];
-        let mut listed: Vec<_> = around
-            .map(|(name, number)| (name.to_owned(), Listed::Around(number)))
-            .into_iter()
-            .collect();
-        for name in snapshots::names(&self.files)? {
-            let Ok(snapshot) = self.snapshots.find(&self.files, OsStr::new(&name)) else {
-                continue;
-            };
-            // The file system may have been made later.
-            let Ok(attributes) = self.files_of(snapshot)?.attributes(&Node::ROOT) else { continue };
-            let attributes = Some(attributes);
-            listed.push((name, Listed::File { snapshot, node: Node::ROOT, attributes }));
-        }
-        let places = (1..).zip(listed).skip_while(|(place, _)| *place <= offset);
-        for (place, (name, listed)) in places {
-            if add(place, OsStr::new(&name), listed)? {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Names alone.
-    pub(super) fn list_names(
-        &self,
-        number: INodeNo,
-        offset: u64,
-        reply: &mut ReplyDirectory,
-    ) -> Result<()> {
-        self.list(number, offset, |place, name, listed| {
-            let (number, kind) = match listed {
-                Listed::Around(number) => (number, FileType::Directory),
-                Listed::File { snapshot, node, .. } => {
-                    (Place { snapshot, file: node.number }.number(), file_type(node.kind))
-                }
-            };
-            Ok(reply.add(number, place, kind, name))
-        })
-    }
-
-    /// Names with what is known of the files, of which the kernel is told thereby.
-    pub(super) fn list_files(
-        &self,
-        number: INodeNo,
-        offset: u64,
-        reply: &mut ReplyDirectoryPlus,
-    ) -> Result<()> {
-        let lifetime = self.lifetime();
-        self.list(number, offset, |place, name, listed| match listed {
-            Listed::Around(number) => {
-                let attr = bare_attr(number, FileType::Directory);
-                Ok(reply.add(number, place, name, &lifetime, &attr, GENERATION))
-            }
-            Listed::File { snapshot, node, attributes } => {
-                let attributes = match attributes {
-                    Some(attributes) => attributes,
-                    // It may go between the listing and this.
-                    None => match self.files_of(snapshot)?.attributes(&node) {
-                        Err(error) if error.errno() == Errno::STALE => return Ok(false),
-                        attributes => attributes?,
-                    },
-                };
-                let attr = Place { snapshot, file: node.number }.attr(&attributes);
-                let is_full = reply.add(attr.ino, place, name, &lifetime, &attr, GENERATION);
-                if !is_full {
-                    self.tell_of(snapshot, &Seen { node, attributes });
-                }
-                Ok(is_full)
-            }
-        })
-    }
-
     pub(super) fn set(
         &self,
         number: INodeNo,
@@ -440,11 +345,15 @@ impl Bridge {
     }
 
     pub(super) fn forget_node(&self, number: INodeNo, count: u64) {
-        let mut known = self.known.lock();
-        let Some(file) = known.get_mut(&number.0) else { return };
+        let (mut known, place) = (self.known.lock(), Place::of(number));
+        let Some(of_view) = known.get_mut(&place.view) else { return };
+        let Some(file) = of_view.get_mut(&place.file) else { return };
         file.count = file.count.saturating_sub(count);
         if file.count == 0 && number.0 != Node::ROOT.number {
-            known.remove(&number.0);
+            of_view.remove(&place.file);
+            if of_view.is_empty() {
+                known.remove(&place.view);
+            }
         }
     }
 

@@ -13,6 +13,14 @@ use tyr_testing::{Kind, Opened};
 
 /// Runs `test` with two mounts, and checks afterwards that everything fits together.
 fn with_mounts(kind: Kind, test: impl FnOnce(&Path, &Path)) {
+    with_mounted(kind, |[(_, one), (_, other)]| test(one, other));
+}
+
+/// A file system, and where it is mounted.
+pub type Mounted<'a> = (&'a FileSystem, &'a Path);
+
+/// The same with the file systems that are mounted.
+pub fn with_mounted(kind: Kind, test: impl FnOnce([Mounted<'_>; 2])) {
     if !Path::new("/dev/fuse").exists() {
         eprintln!("skipped: there is no /dev/fuse here, and nothing can be mounted");
         return;
@@ -27,7 +35,7 @@ fn with_mounts(kind: Kind, test: impl FnOnce(&Path, &Path)) {
     let places = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let mounts = [(&one, &places[0]), (&two, &places[1])]
         .map(|(files, at)| mount(files, at.path(), &MountOptions::default()).unwrap());
-    test(places[0].path(), places[1].path());
+    test([(&one, places[0].path()), (&two, places[1].path())]);
     for mounted in mounts {
         mounted.unmount().unwrap();
     }
