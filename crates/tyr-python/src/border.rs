@@ -4,6 +4,7 @@
 //! what handles hold is left where it is, for to close a store would wait for those threads.
 
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
@@ -39,19 +40,44 @@ pub fn check() -> PyResult<()> {
     Err(Python::attach(|py| error::named(py, "Forked", text)))
 }
 
-/// Something of ours that a handle holds. When it goes it is dropped without Python's lock; in a
-/// forked child it is left alone.
-#[derive(Debug)]
-pub struct Held<T: Send>(Option<T>);
+/// What a handle may hold.
+pub trait Holdable: Send + Sized {
+    /// What goes with the last handle.
+    type Last: Send;
 
-impl<T: Send> Held<T> {
+    /// Lets it go, and answers what is to be dropped with that: nothing, if others hold it too.
+    fn let_go(self) -> Option<Self::Last>;
+}
+
+impl<T: Send + Sync> Holdable for Arc<T> {
+    type Last = T;
+
+    fn let_go(self) -> Option<T> {
+        Self::into_inner(self)
+    }
+}
+
+impl Holdable for tyr::Keyspace {
+    type Last = Self;
+
+    fn let_go(self) -> Option<Self> {
+        Some(self)
+    }
+}
+
+/// Something of ours that a handle holds. What goes with the last handle is dropped without
+/// Python's lock; in a forked child it is left alone.
+#[derive(Debug)]
+pub struct Held<T: Holdable>(Option<T>);
+
+impl<T: Holdable> Held<T> {
     /// Holds it.
     pub fn new(inner: T) -> Self {
         Self(Some(inner))
     }
 }
 
-impl<T: Send> Deref for Held<T> {
+impl<T: Holdable> Deref for Held<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -59,14 +85,15 @@ impl<T: Send> Deref for Held<T> {
     }
 }
 
-impl<T: Send> Drop for Held<T> {
+impl<T: Holdable> Drop for Held<T> {
     fn drop(&mut self) {
         let Some(inner) = self.0.take() else { return };
         if IS_CHILD.load(Ordering::Relaxed) {
             std::mem::forget(inner);
             return;
         }
+        let Some(last) = inner.let_go() else { return };
         // Where Python is on its way out there is no lock to give up.
-        let _ = Python::try_attach(|py| py.detach(|| drop(inner)));
+        let _ = Python::try_attach(|py| py.detach(|| drop(last)));
     }
 }

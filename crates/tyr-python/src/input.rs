@@ -25,7 +25,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Key {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let key = tyr::Key::new(&*part(&given, "a key")?);
+        let key = with_part(&given, "a key", |bytes| tyr::Key::new(bytes))?;
         key.map(Self).map_err(|error| exception(given.py(), error))
     }
 }
@@ -38,16 +38,21 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Part {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        part(&given, "part of a key").map(Self)
+        with_part(&given, "part of a key", <[u8]>::to_vec).map(Self)
     }
 }
 
-fn part(given: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<u8>> {
+/// Makes something of the bytes of a key, or of part of one.
+fn with_part<T>(
+    given: &Bound<'_, PyAny>,
+    what: &str,
+    make: impl FnOnce(&[u8]) -> T,
+) -> PyResult<T> {
     if let Ok(text) = given.cast::<PyString>() {
-        return text.to_cow().map(|text| text.as_bytes().to_vec());
+        return text.to_cow().map(|text| make(text.as_bytes()));
     }
     if let Ok(bytes) = given.cast::<PyBytes>() {
-        return Ok(bytes.as_bytes().to_vec());
+        return Ok(make(bytes.as_bytes()));
     }
     let class = given.get_type().name()?;
     Err(PyTypeError::new_err(format!("{what} is str or bytes, not {class}")))

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use tyr::{Bytes, Error, OperationId};
+use tyr::{Bytes, Error, OperationId, limits};
 
 use crate::border::Held;
 use crate::call::Front;
@@ -36,6 +36,10 @@ enum State {
 const IN_USE: &str =
     "another call is using this transaction: one at a time may, so wait for that one";
 
+fn over(why: &str) -> Error {
+    Error::invalid(format!("this transaction {why}: begin another"))
+}
+
 impl Slot {
     fn new(transaction: tyr::Transaction) -> Arc<Self> {
         let state = Mutex::new(State::Open(Box::new(transaction)));
@@ -45,6 +49,15 @@ impl Slot {
     /// What its operations answered, once it has committed.
     pub fn committed(&self) -> Option<&tyr::Committed> {
         self.committed.get()
+    }
+
+    /// Does with it, where it is, what takes no time.
+    fn with<T>(&self, work: impl FnOnce(&mut tyr::Transaction) -> T) -> Result<T> {
+        match &mut *self.state.lock() {
+            State::Open(transaction) => Ok(work(transaction)),
+            State::Lent => Err(Error::invalid(IN_USE).into()),
+            State::Over(why) => Err(over(why).into()),
+        }
     }
 
     /// Takes it out, and leaves `left` there.
@@ -58,7 +71,7 @@ impl Slot {
             }
             State::Over(why) => {
                 *state = State::Over(why);
-                Err(Error::invalid(format!("this transaction {why}: begin another")).into())
+                Err(over(why).into())
             }
         }
     }
@@ -146,16 +159,24 @@ impl Transaction {
         Ok(Lent { slot: Arc::clone(&self.slot), transaction })
     }
 
-    /// Gathers an operation.
+    /// Gathers an operation with so many bytes of payload.
+    ///
+    /// Python's lock is given up only for a payload that is written at once: else all is done in
+    /// memory, sooner than another thread could have the lock.
     fn gather(
         &self,
         keyspace: &Bound<'_, Keyspace>,
+        payload_len: usize,
         add: impl FnOnce(&mut tyr::Transaction, &tyr::Keyspace) -> tyr::Result<OperationId> + Send,
     ) -> Result<Operation> {
         let inner = keyspace.get().of(&self.shared)?;
-        let mut lent = self.lend()?;
-        let id = keyspace.py().detach(move || add(&mut lent, inner))?;
-        Ok(Operation::new(&self.slot, id))
+        let id = if payload_len < limits::EXTENT_PAYLOAD_MIN {
+            self.slot.with(|transaction| add(transaction, inner))?
+        } else {
+            let mut lent = self.lend()?;
+            keyspace.py().detach(move || add(&mut lent, inner))
+        };
+        Ok(Operation::new(&self.slot, id?))
     }
 
     /// Reads, and makes what was read Python's.
@@ -199,11 +220,11 @@ fn bytes(py: Python<'_>, bytes: Bytes) -> PyResult<Py<PyAny>> {
 #[pymethods]
 impl Transaction {
     fn create(&self, keyspace: &Bound<'_, Keyspace>, key: Key) -> Result<Operation> {
-        self.gather(keyspace, |it, keyspace| it.create(keyspace, key.0))
+        self.gather(keyspace, 0, |it, keyspace| it.create(keyspace, key.0))
     }
 
     fn put(&self, keyspace: &Bound<'_, Keyspace>, key: Key, data: Data) -> Result<Operation> {
-        self.gather(keyspace, |it, keyspace| it.put(keyspace, key.0, data.0))
+        self.gather(keyspace, data.0.len(), |it, keyspace| it.put(keyspace, key.0, data.0))
     }
 
     fn write(
@@ -213,7 +234,9 @@ impl Transaction {
         offset: Count,
         data: Data,
     ) -> Result<Operation> {
-        self.gather(keyspace, |it, keyspace| it.write(keyspace, key.0, offset.0, data.0))
+        self.gather(keyspace, data.0.len(), |it, keyspace| {
+            it.write(keyspace, key.0, offset.0, data.0)
+        })
     }
 
     #[pyo3(signature = (keyspace, key, data, *, at=None))]
@@ -224,14 +247,14 @@ impl Transaction {
         data: Data,
         at: Option<Count>,
     ) -> Result<Operation> {
-        self.gather(keyspace, |it, keyspace| match at {
+        self.gather(keyspace, data.0.len(), |it, keyspace| match at {
             Some(at) => it.append_at(keyspace, key.0, at.0, data.0),
             None => it.append(keyspace, key.0, data.0),
         })
     }
 
     fn truncate(&self, keyspace: &Bound<'_, Keyspace>, key: Key, size: Count) -> Result<Operation> {
-        self.gather(keyspace, |it, keyspace| it.truncate(keyspace, key.0, size.0))
+        self.gather(keyspace, 0, |it, keyspace| it.truncate(keyspace, key.0, size.0))
     }
 
     fn clear(
@@ -241,11 +264,11 @@ impl Transaction {
         offset: Count,
         length: Count,
     ) -> Result<Operation> {
-        self.gather(keyspace, |it, keyspace| it.clear(keyspace, key.0, offset.0, length.0))
+        self.gather(keyspace, 0, |it, keyspace| it.clear(keyspace, key.0, offset.0, length.0))
     }
 
     fn delete(&self, keyspace: &Bound<'_, Keyspace>, key: Key) -> Result<Operation> {
-        self.gather(keyspace, |it, keyspace| it.delete(keyspace, key.0))
+        self.gather(keyspace, 0, |it, keyspace| it.delete(keyspace, key.0))
     }
 
     fn apply(
@@ -256,7 +279,7 @@ impl Transaction {
         transform: &Bound<'_, Transform>,
     ) -> Result<Operation> {
         let transform = transform.get().0;
-        self.gather(keyspace, |it, keyspace| it.apply(keyspace, key.0, offset.0, transform))
+        self.gather(keyspace, 0, |it, keyspace| it.apply(keyspace, key.0, offset.0, transform))
     }
 
     fn compare(
@@ -266,7 +289,7 @@ impl Transaction {
         offset: Count,
         expected: Data,
     ) -> Result<Operation> {
-        self.gather(keyspace, |it, keyspace| it.compare(keyspace, key.0, offset.0, expected.0))
+        self.gather(keyspace, 0, |it, keyspace| it.compare(keyspace, key.0, offset.0, expected.0))
     }
 
     #[allow(clippy::too_many_arguments, reason = "they are those of the public crate")]
@@ -281,17 +304,17 @@ impl Transaction {
     ) -> Result<Operation> {
         let relation = self::relation(relation)?;
         let value = number(number_type(r#type)?, value)?;
-        self.gather(keyspace, |it, keyspace| {
+        self.gather(keyspace, 0, |it, keyspace| {
             it.compare_number(keyspace, key.0, offset.0, relation, value)
         })
     }
 
     fn expect_absent(&self, keyspace: &Bound<'_, Keyspace>, key: Key) -> Result<Operation> {
-        self.gather(keyspace, |it, keyspace| it.expect_absent(keyspace, key.0))
+        self.gather(keyspace, 0, |it, keyspace| it.expect_absent(keyspace, key.0))
     }
 
     fn expect_present(&self, keyspace: &Bound<'_, Keyspace>, key: Key) -> Result<Operation> {
-        self.gather(keyspace, |it, keyspace| it.expect_present(keyspace, key.0))
+        self.gather(keyspace, 0, |it, keyspace| it.expect_present(keyspace, key.0))
     }
 
     fn expect_version(
@@ -301,7 +324,7 @@ impl Transaction {
         version: &Bound<'_, Version>,
     ) -> Result<()> {
         let inner = keyspace.get().of(&self.shared)?;
-        Ok(self.lend()?.expect_version(inner, key.0, version.get().0)?)
+        Ok(self.slot.with(|it| it.expect_version(inner, key.0, version.get().0))??)
     }
 
     fn read(
