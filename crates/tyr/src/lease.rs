@@ -125,14 +125,18 @@ impl Lease {
     }
 
     /// Waits until somebody waits for what it excludes, or it is over. What to do then is the
-    /// holder's affair: it may finish first, or keep it.
-    pub async fn recalled(&self) {
-        self.handle.state().recalled().await;
+    /// holder's affair: it may finish first, or keep it. Waiting does not hold it: the future is
+    /// ready also when it is given back.
+    pub fn recalled(&self) -> impl Future<Output = ()> + Send + use<> {
+        let state = self.handle.state().clone();
+        async move { state.recalled().await }
     }
 
-    /// Waits until it is over though it was not given back: no node renewed it in time.
-    pub async fn lost(&self) {
-        self.handle.state().lost().await;
+    /// Waits until it is over: no node renewed it in time. Waiting does not hold it: the future is
+    /// ready also when it is given back.
+    pub fn lost(&self) -> impl Future<Output = ()> + Send + use<> {
+        let state = self.handle.state().clone();
+        async move { state.lost().await }
     }
 
     /// Gives it back. Dropping it does the same.

@@ -49,9 +49,11 @@ impl Presence {
         self.inner.state().is_held()
     }
 
-    /// Waits until it is over though nobody ended it here: nobody answered in time.
-    pub async fn lost(&self) {
-        self.inner.state().lost().await;
+    /// Waits until it is over: nobody answered in time. Waiting does not keep it: the future is
+    /// ready also when it is ended.
+    pub fn lost(&self) -> impl Future<Output = ()> + Send + use<> {
+        let state = self.inner.state().clone();
+        async move { state.lost().await }
     }
 
     /// Ends it: what is bound to it is gone when this returns.
