@@ -20,8 +20,16 @@ const BUILDERS: [&str; 1] = ["maturin>=1.9,<2"];
 const TESTERS: [&str; 5] = ["pytest", "pytest-asyncio", "mypy", "typing_extensions", "numpy"];
 
 /// The tests that Python alone can run.
-const UNITTESTS: [&str; 5] =
-    ["test_blobs", "test_transactions", "test_wrong", "test_aio", "test_streams"];
+const UNITTESTS: [&str; 8] = [
+    "test_blobs",
+    "test_transactions",
+    "test_wrong",
+    "test_aio",
+    "test_streams",
+    "test_locks",
+    "test_watches",
+    "test_metadata",
+];
 
 /// Builds the wheel without optimizations, installs it, and runs every test.
 pub fn run(root: &Path) -> bool {

@@ -57,13 +57,19 @@ impl<T: Send + Sync> Holdable for Arc<T> {
     }
 }
 
-impl Holdable for tyr::Keyspace {
-    type Last = Self;
+macro_rules! is_alone {
+    ($($name:ty),*) => {$(
+        impl Holdable for $name {
+            type Last = Self;
 
-    fn let_go(self) -> Option<Self> {
-        Some(self)
-    }
+            fn let_go(self) -> Option<Self> {
+                Some(self)
+            }
+        }
+    )*};
 }
+
+is_alone!(tyr::Keyspace, tyr::Lease, tyr::Lock);
 
 /// Something of ours that a handle holds. What goes with the last handle is dropped without
 /// Python's lock; in a forked child it is left alone.
@@ -74,6 +80,11 @@ impl<T: Holdable> Held<T> {
     /// Holds it.
     pub fn new(inner: T) -> Self {
         Self(Some(inner))
+    }
+
+    /// It, for a call that has it from now on.
+    pub fn into_inner(mut self) -> T {
+        self.0.take().expect("it is there until it is dropped")
     }
 }
 

@@ -3,17 +3,19 @@
 use std::any::Any;
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use pyo3::prelude::*;
+use tyr::Error;
 
 use crate::error;
+use crate::input::seconds;
 use crate::queue::Calls;
 
 /// How long a thread that waits lets Ctrl-C wait.
@@ -44,6 +46,37 @@ impl Front {
             Self::Queued(calls) => calls.start(py, future, finish),
         }
     }
+
+    /// The same for so many seconds at most; nothing when they have passed. The loop of what is
+    /// queued has bounds of its own.
+    pub fn run_within<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        timeout: Option<f64>,
+        future: impl Future<Output = tyr::Result<T>> + Send + 'static,
+        finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> error::Result<Option<Py<PyAny>>> {
+        let Some(timeout) = timeout else { return Ok(Some(self.run(py, future, finish)?)) };
+        let deadline = Instant::now().checked_add(seconds("timeout", timeout)?);
+        match self {
+            Self::Blocking => match wait_until(py, deadline, detached(py, pin!(future)))? {
+                Some(answer) => Ok(Some(finish(py, answer?)?)),
+                None => Ok(None),
+            },
+            Self::Queued(_) => Err(Error::invalid("tyr.aio has no timeout here").into()),
+        }
+    }
+}
+
+/// Polls a future without Python's lock.
+fn detached<T: Send>(
+    py: Python<'_>,
+    mut future: Pin<&mut (impl Future<Output = T> + Send)>,
+) -> impl Future<Output = T> {
+    poll_fn(move |context| {
+        let waker = context.waker();
+        py.detach(|| future.as_mut().poll(&mut Context::from_waker(waker)))
+    })
 }
 
 /// Waits for a future without Python's lock, and looks at signals now and then.
@@ -52,12 +85,7 @@ impl Front {
 /// What a handler of signals raises, `KeyboardInterrupt` by itself: then the future is dropped,
 /// which takes a read back; what changes something may take effect all the same.
 pub fn wait_for<T: Send>(py: Python<'_>, future: impl Future<Output = T> + Send) -> PyResult<T> {
-    let mut future = pin!(future);
-    let detached = poll_fn(|context| {
-        let waker = context.waker();
-        py.detach(|| future.as_mut().poll(&mut Context::from_waker(waker)))
-    });
-    wait_here(py, detached)
+    wait_here(py, detached(py, pin!(future)))
 }
 
 /// The same for a future that is polled with Python's lock: it is given up in between.
@@ -65,6 +93,16 @@ pub fn wait_for<T: Send>(py: Python<'_>, future: impl Future<Output = T> + Send)
 /// # Errors
 /// As [`wait_for`].
 pub fn wait_here<T>(py: Python<'_>, future: impl Future<Output = T>) -> PyResult<T> {
+    let answer = wait_until(py, None, future)?;
+    Ok(answer.expect("there is no deadline that could pass"))
+}
+
+/// The same until then; nothing when there is no answer by then.
+fn wait_until<T>(
+    py: Python<'_>,
+    deadline: Option<Instant>,
+    future: impl Future<Output = T>,
+) -> PyResult<Option<T>> {
     let mut future = pin!(AssertUnwindSafe(future).catch_unwind());
     let bell = Arc::new(Bell { thread: std::thread::current(), is_rung: AtomicBool::new(true) });
     let waker = Waker::from(Arc::clone(&bell));
@@ -72,11 +110,15 @@ pub fn wait_here<T>(py: Python<'_>, future: impl Future<Output = T>) -> PyResult
         if bell.is_rung.swap(false, Ordering::Acquire)
             && let Poll::Ready(answer) = future.as_mut().poll(&mut Context::from_waker(&waker))
         {
-            return answer.map_err(|panic| error::bug(py, words_of(&*panic)));
+            return answer.map(Some).map_err(|panic| error::bug(py, words_of(&*panic)));
+        }
+        let left = deadline.map(|it| it.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) {
+            return Ok(None);
         }
         py.detach(|| {
             if !bell.is_rung.load(Ordering::Acquire) {
-                std::thread::park_timeout(SIGNALS_EVERY);
+                std::thread::park_timeout(left.map_or(SIGNALS_EVERY, |it| it.min(SIGNALS_EVERY)));
             }
         });
         py.check_signals()?;

@@ -4,6 +4,8 @@
 //! (`bytearray`, arrays, memoryviews) is copied before the call goes on, so a program may change it
 //! as soon as the call has returned, or, of `tyr.aio`, has been made.
 
+use std::time::Duration;
+
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -11,7 +13,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyInt, PyMemoryView, PyString};
 use tyr::{Bytes, Error};
 
-use crate::error::exception;
+use crate::error::{self, exception};
 
 /// Bytes from which on a `bytes` object is lent instead of copied: what is shorter may stay in the
 /// memory of a store for long.
@@ -80,6 +82,17 @@ fn of_bytes(bytes: &Bound<'_, PyBytes>) -> Bytes {
         short if short.len() < LENT_MIN => Bytes::copy_from_slice(short),
         _ => Bytes::from_owner(PyBackedBytes::from(bytes.clone())),
     }
+}
+
+/// A time in seconds, which `name` names.
+///
+/// # Errors
+/// `InvalidArgument` for what is none.
+pub fn seconds(name: &str, given: f64) -> error::Result<Duration> {
+    let parsed = Duration::try_from_secs_f64(given);
+    Ok(parsed.map_err(|_| {
+        Error::invalid(format!("{name} is a time in seconds, 0 or more, not {given}"))
+    })?)
 }
 
 /// An offset or a length in bytes, or how many of something.

@@ -10,12 +10,14 @@ use tyr::{Bytes, Durability, Error, KeyspaceConfig, PlacedBy};
 use crate::border::Held;
 use crate::call::Front;
 use crate::error::Result;
-use crate::input::{Count, Data, Key, Room};
+use crate::input::{Count, Data, Key, Part, Room, seconds};
+use crate::lease::{Lease, Lock, LockInfo, options_of};
 use crate::listing::{Entries, Page, ScanWords};
 use crate::number::{Stat, Transform, to_python};
 use crate::operation::refused;
 use crate::queue::Queue;
 use crate::store::{Shared, Store};
+use crate::watch::{Notified, Watch};
 
 /// What a keyspace is created with, from the words of a call.
 pub fn config_of(words: Option<&Bound<'_, PyDict>>) -> Result<KeyspaceConfig> {
@@ -84,6 +86,22 @@ impl Keyspace {
     ) -> PyResult<Py<PyAny>> {
         self.shared.check()?;
         self.front.run(py, begin((*self.inner).clone()), finish)
+    }
+
+    /// Makes a lease of the public crate one of Python's.
+    fn lease_maker(
+        &self,
+    ) -> impl FnOnce(Python<'_>, tyr::Lease) -> PyResult<Py<PyAny>> + Send + 'static {
+        let (shared, front) = (Arc::clone(&self.shared), self.front.clone());
+        move |py, inner| Lease::new(&shared, &front, inner).into_py_any(py)
+    }
+
+    fn watch_maker(
+        &self,
+        of: String,
+    ) -> impl FnOnce(Python<'_>, tyr::Watch) -> PyResult<Py<PyAny>> + Send + 'static {
+        let (shared, front) = (Arc::clone(&self.shared), self.front.clone());
+        move |py, inner| Watch::new(&shared, &front, of, inner).into_py_any(py)
     }
 }
 
@@ -222,6 +240,86 @@ impl Keyspace {
             it.compare_and_swap(key.0, offset.0, expected.0, new.0).await
         };
         self.run(py, begin, nothing)
+    }
+
+    /// Takes a lock.
+    #[pyo3(signature = (key, *, wait=None, duration=None, holder=None))]
+    fn lock(
+        &self,
+        py: Python<'_>,
+        key: Key,
+        wait: Option<f64>,
+        duration: Option<f64>,
+        holder: Option<String>,
+    ) -> Result<Py<PyAny>> {
+        let options = options_of(false, wait, duration, holder)?;
+        let (shared, front) = (Arc::clone(&self.shared), self.front.clone());
+        let finish = move |py: Python<'_>, lock| Lock::new(&shared, &front, lock).into_py_any(py);
+        Ok(self.run(py, |it| async move { it.lock(key.0, &options).await }, finish)?)
+    }
+
+    fn inspect_lock(&self, py: Python<'_>, key: Key) -> PyResult<Py<PyAny>> {
+        let finish = |py: Python<'_>, info| LockInfo(info).into_py_any(py);
+        self.run(py, |it| async move { it.inspect_lock(key.0).await }, finish)
+    }
+
+    /// Takes a lease of a key.
+    #[pyo3(signature = (key, *, is_shared=false, wait=None, duration=None))]
+    fn lease(
+        &self,
+        py: Python<'_>,
+        key: Key,
+        is_shared: bool,
+        wait: Option<f64>,
+        duration: Option<f64>,
+    ) -> Result<Py<PyAny>> {
+        let options = options_of(is_shared, wait, duration, None)?;
+        let begin = |it: tyr::Keyspace| async move { it.lease(key.0, &options).await };
+        Ok(self.run(py, begin, self.lease_maker())?)
+    }
+
+    /// Takes a lease of all keys of a group.
+    #[pyo3(signature = (group, *, is_shared=false, wait=None, duration=None))]
+    fn lease_group(
+        &self,
+        py: Python<'_>,
+        group: Key,
+        is_shared: bool,
+        wait: Option<f64>,
+        duration: Option<f64>,
+    ) -> Result<Py<PyAny>> {
+        let options = options_of(is_shared, wait, duration, None)?;
+        let begin = |it: tyr::Keyspace| async move { it.lease_group(group.0, &options).await };
+        Ok(self.run(py, begin, self.lease_maker())?)
+    }
+
+    /// Watches a key.
+    fn watch(&self, py: Python<'_>, key: Key) -> PyResult<Py<PyAny>> {
+        let finish = self.watch_maker(key.0.to_string());
+        self.run(py, |it| async move { it.watch(key.0).await }, finish)
+    }
+
+    /// Watches all keys that begin so.
+    #[pyo3(signature = (prefix=None))]
+    fn watch_prefix(&self, py: Python<'_>, prefix: Option<Part>) -> PyResult<Py<PyAny>> {
+        let prefix = prefix.map_or_else(Vec::new, |prefix| prefix.0);
+        let finish = self.watch_maker(format!("{}*", prefix.escape_ascii()));
+        self.run(py, |it| async move { it.watch_prefix(prefix).await }, finish)
+    }
+
+    /// Sends a notice to who watches a key, and says who has acknowledged it in time.
+    #[pyo3(signature = (key, payload=None, *, timeout=10.0))]
+    fn notify(
+        &self,
+        py: Python<'_>,
+        key: Key,
+        payload: Option<Data>,
+        timeout: f64,
+    ) -> Result<Py<PyAny>> {
+        let payload = payload.map_or_else(Bytes::new, |payload| payload.0);
+        let timeout = seconds("timeout", timeout)?;
+        let begin = |it: tyr::Keyspace| async move { it.notify(key.0, payload, timeout).await };
+        Ok(self.run(py, begin, |py, notified| Notified(notified).into_py_any(py))?)
     }
 
     #[pyo3(signature = (**words))]

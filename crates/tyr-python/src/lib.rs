@@ -5,7 +5,9 @@
 //! What Python gives becomes ours in [`input`] and [`number`]. A call is a future of the public
 //! crate; [`call`] waits for it without Python's lock and with an eye on Ctrl-C, or starts it in a
 //! [`queue`], which is how `tyr.aio` has its answers. On these stand the classes: [`store`],
-//! [`keyspace`], [`transaction`] with [`operation`], [`snapshot`], [`listing`].
+//! [`keyspace`], [`transaction`] with [`operation`], [`snapshot`], [`listing`]. What a program has
+//! until it gives it back, or that one call at a time waits for, is in [`holding`]: [`lease`],
+//! [`watch`], [`metadata`], [`presence`].
 //!
 //! ```text
 //!   Python ──> input ──> future of `tyr` ──┬── call: wait here, lock given up ──> value
@@ -17,15 +19,20 @@
 mod border;
 mod call;
 mod error;
+mod holding;
 mod input;
 mod keyspace;
+mod lease;
 mod listing;
+mod metadata;
 mod number;
 mod operation;
+mod presence;
 mod queue;
 mod snapshot;
 mod store;
 mod transaction;
+mod watch;
 
 /// The module as Python has it.
 #[pyo3::pymodule]
@@ -37,11 +44,19 @@ mod _tyr {
     #[pymodule_export]
     use crate::keyspace::Keyspace;
     #[pymodule_export]
+    use crate::lease::{Lease, Lock, LockInfo};
+    #[pymodule_export]
     use crate::listing::{Entries, Entry, Page};
+    #[pymodule_export]
+    use crate::metadata::{Metadata, MetadataChange, MetadataChanges, MetadataEntry};
+    #[pymodule_export]
+    use crate::metadata::{MetadataPage, MetadataTransaction, MetadataWatch};
     #[pymodule_export]
     use crate::number::{Stat, Transform, Version};
     #[pymodule_export]
     use crate::operation::{Committed, Operation};
+    #[pymodule_export]
+    use crate::presence::Presence;
     #[pymodule_export]
     use crate::queue::Queue;
     #[pymodule_export]
@@ -50,6 +65,8 @@ mod _tyr {
     use crate::store::{Store, connect, open};
     #[pymodule_export]
     use crate::transaction::Transaction;
+    #[pymodule_export]
+    use crate::watch::{Event, Notice, Notified, Watch};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

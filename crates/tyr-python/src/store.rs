@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use pyo3::IntoPyObjectExt;
@@ -14,8 +13,9 @@ use tyr::{BlobCopy, ByteRange, ConnectOptions, Error, ReadRequest, Tyr};
 use crate::border::{self, Held};
 use crate::call::{Front, wait_here};
 use crate::error::{self, Cause, Failure, Result};
-use crate::input::{Count, Key};
+use crate::input::{Count, Key, seconds};
 use crate::keyspace::{Keyspace, config_of};
+use crate::metadata::Metadata;
 use crate::operation::{Committed, refused};
 use crate::queue::Queue;
 use crate::snapshot::Snapshot;
@@ -43,6 +43,11 @@ impl Shared {
         Err(Python::attach(|py| error::named(py, "Closed", &text)))
     }
 
+    /// The store.
+    pub fn tyr(&self) -> &Tyr {
+        &self.tyr
+    }
+
     /// What it was opened with.
     pub fn place(&self) -> &str {
         &self.place
@@ -64,13 +69,6 @@ fn made(py: Python<'_>, front: Front, place: String, tyr: Tyr) -> PyResult<Py<Py
 
 fn front_of(queue: Option<&Bound<'_, Queue>>) -> Front {
     queue.map_or(Front::Blocking, |queue| queue.get().front())
-}
-
-fn seconds(name: &str, given: f64) -> Result<Duration> {
-    let parsed = Duration::try_from_secs_f64(given);
-    Ok(parsed.map_err(|_| {
-        Error::invalid(format!("{name} is a time in seconds, 0 or more, not {given}"))
-    })?)
 }
 
 /// Opens the store in a folder, or makes one there.
@@ -407,6 +405,13 @@ impl Store {
         let cause = Arc::clone(&cause.get().0);
         let finish = |py: Python<'_>, committed| Committed(committed).into_py_any(py);
         Ok(self.run(py, |it| async move { it.outcome(&cause).await }, finish)?)
+    }
+
+    /// The service metadata.
+    #[getter]
+    fn metadata(&self) -> PyResult<Metadata> {
+        self.shared.check()?;
+        Ok(Metadata::new(&self.shared, &self.front))
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {

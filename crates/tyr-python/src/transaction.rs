@@ -14,6 +14,7 @@ use crate::call::Front;
 use crate::error::Result;
 use crate::input::{Count, Data, Key};
 use crate::keyspace::Keyspace;
+use crate::lease::Lock;
 use crate::listing::{Page, ScanWords};
 use crate::number::{Stat, Transform, Version, number, number_type, relation};
 use crate::operation::{Committed, Operation, refused};
@@ -325,6 +326,13 @@ impl Transaction {
     ) -> Result<()> {
         let inner = keyspace.get().of(&self.shared)?;
         Ok(self.slot.with(|it| it.expect_version(inner, key.0, version.get().0))??)
+    }
+
+    /// Adds the condition that nobody has got the lock since.
+    fn fence(&self, lock: &Bound<'_, Lock>) -> Result<Operation> {
+        let fence = |lock: &tyr::Lock| self.slot.with(|it| it.fence(lock));
+        let id = lock.get().with(&self.shared, fence)??;
+        Ok(Operation::new(&self.slot, id?))
     }
 
     fn read(

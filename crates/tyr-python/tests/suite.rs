@@ -68,6 +68,13 @@ fn python_does_what_the_public_crate_does() {
 }
 
 #[test]
+fn python_has_locks_watches_and_service_metadata() {
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = Cluster::form(folder.path(), 1, |_| {});
+    run(cluster.address(), &["test_locks", "test_watches", "test_metadata"]);
+}
+
+#[test]
 fn wrong_input_of_every_kind_is_an_exception_with_words() {
     run("", &["test_wrong"]);
 }

@@ -9,7 +9,8 @@ which they are awaited, and answered through a descriptor that the loop watches:
 What memory can answer is there without a trip through the loop.
 
 Cancelling a task takes back what it was reading. What was to change something may take effect all
-the same; a transaction that was not committed does not.
+the same; a transaction that was not committed does not. A lock or a lease that a task was waiting
+for is given back if it was got, and what a watch told is told again.
 """
 
 from __future__ import annotations
@@ -18,18 +19,47 @@ import asyncio
 import random
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 
 from tyr import _tyr
-from tyr._errors import Closed, Conflict, SnapshotTooOld
-from tyr._tyr import Committed, Entry, Operation, Page, Stat, Transform, Version
+from tyr._aio_held import Lease, Lock, Watch, key_watch, lease, lock
+from tyr._aio_metadata import Metadata, MetadataWatch, Presence
+from tyr._calls import Awaited, Calls
+from tyr._errors import Conflict, SnapshotTooOld
+from tyr._tyr import (
+    Committed,
+    Entry,
+    LockInfo,
+    Notified,
+    Operation,
+    Page,
+    Stat,
+    Transform,
+    Version,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["Keyspace", "Snapshot", "Store", "Transaction", "connect", "here", "here_at", "open"]
+__all__ = [
+    "Keyspace",
+    "Lease",
+    "Lock",
+    "Metadata",
+    "MetadataWatch",
+    "Presence",
+    "Snapshot",
+    "Store",
+    "Transaction",
+    "Watch",
+    "connect",
+    "here",
+    "here_at",
+    "open",
+]
 
 _Key = str | bytes
 _P = ParamSpec("_P")
@@ -39,111 +69,28 @@ _T = TypeVar("_T")
 _ATTEMPTS_MAX = 64
 
 
-class _Calls:
-    """The calls of a store that are under way in an event loop."""
-
-    def __init__(self) -> None:
-        loop = asyncio.get_running_loop()
-        # It knows us, as whom it tells of answers.
-        self._loop_of = weakref.ref(loop)
-        self.queue = _tyr.Queue()
-        self._descriptor = self.queue.descriptor()
-        self._futures: dict[int, asyncio.Future[Any]] = {}
-        self._is_closed = False
-        loop.add_reader(self._descriptor, self._take)
-
-    async def run(self, call: Callable[..., Any], /, *arguments: Any, **words: Any) -> Any:
-        """Starts a call and waits for its answer."""
-        if self._is_closed:
-            raise Closed("the store is closed: open it again")
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop_of():
-            raise RuntimeError(
-                "this store of tyr.aio belongs to another event loop: open one in this loop"
-            )
-        tag: int = call(*arguments, **words)
-        future = loop.create_future()
-        self._futures[tag] = future
-        self._take()
-        try:
-            return await future
-        except asyncio.CancelledError:
-            if tag in self._futures:
-                # Its task goes on when nothing of it is under way any more: soon.
-                ended = self._futures[tag] = loop.create_future()
-                self.queue.cancel(tag)
-                self._take()
-                await asyncio.wait([ended])
-                if not ended.cancelled():
-                    # It was answered first. An error that nobody looks at is told to the user.
-                    ended.exception()
-            raise
-
-    def _take(self) -> None:
-        for tag, is_good, answer in self.queue.take():
-            future = self._futures.pop(tag, None)
-            if future is None or future.done():
-                continue
-            if is_good:
-                future.set_result(answer)
-            elif answer is None:
-                future.cancel()
-            else:
-                future.set_exception(answer)
-
-    async def close(self) -> None:
-        if self._is_closed:
-            return
-        self._is_closed = True
-        loop = asyncio.get_running_loop()
-        loop.remove_reader(self._descriptor)
-        await loop.run_in_executor(None, self.queue.close)
-        for future in self._futures.values():
-            future.cancel()
-        self._futures.clear()
+async def _open(begin: Callable[..., Any], place: Any, options: dict[str, Any]) -> Store:
+    calls = Calls()
+    try:
+        inner = await calls.run(begin, place, **options, queue=calls.queue)
+    except BaseException:
+        await calls.close()
+        raise
+    return Store(inner, calls)
 
 
-class _Opening:
-    """A store that is being opened: await it, or use it in `async with`."""
-
-    def __init__(self, start: Callable[..., Any], arguments: tuple[Any, ...], words: Any) -> None:
-        self._start, self._arguments, self._words = start, arguments, words
-        self._store: Store | None = None
-
-    async def _open(self) -> Store:
-        calls = _Calls()
-        try:
-            words = {**self._words, "queue": calls.queue}
-            inner = await calls.run(self._start, *self._arguments, **words)
-        except BaseException:
-            await calls.close()
-            raise
-        return Store(inner, calls)
-
-    def __await__(self) -> Any:
-        return self._open().__await__()
-
-    async def __aenter__(self) -> Store:
-        self._store = await self._open()
-        return self._store
-
-    async def __aexit__(self, *_raised: object) -> None:
-        if self._store is not None:
-            await self._store.close()
-
-
-def open(path: Any, **options: Any) -> _Opening:
+def open(path: Any, **options: Any) -> Awaited[Store]:
     """Opens the store in a folder, with the options of `tyr.open`."""
-    return _Opening(_tyr.open, (path,), options)
+    return Awaited(partial(_open, _tyr.open, path, options))
 
 
-def connect(address: str, **options: Any) -> _Opening:
+def connect(address: str, **options: Any) -> Awaited[Store]:
     """Connects to a cluster, with the options of `tyr.connect`."""
-    return _Opening(_tyr.connect, (address,), options)
+    return Awaited(partial(_open, _tyr.connect, address, options))
 
 
 #: The calls of each event loop that `here` and `here_at` were used in.
-_of_loop: weakref.WeakKeyDictionary[Any, _Calls] = weakref.WeakKeyDictionary()
+_of_loop: weakref.WeakKeyDictionary[Any, Calls] = weakref.WeakKeyDictionary()
 
 
 def here(keyspace: _tyr.Keyspace) -> Keyspace:
@@ -160,18 +107,18 @@ def here_at(snapshot: _tyr.Snapshot) -> Snapshot:
     return Snapshot(snapshot.through(calls.queue), calls)
 
 
-def _calls_here() -> _Calls:
+def _calls_here() -> Calls:
     loop = asyncio.get_running_loop()
     calls = _of_loop.get(loop)
     if calls is None:
-        calls = _of_loop[loop] = _Calls()
+        calls = _of_loop[loop] = Calls()
     return calls
 
 
 class Store:
     """A store, in an event loop."""
 
-    def __init__(self, inner: _tyr.Store, calls: _Calls) -> None:
+    def __init__(self, inner: _tyr.Store, calls: Calls) -> None:
         self._inner, self._calls = inner, calls
 
     async def keyspace(self, name: str, *, create: bool = False, **config: Any) -> Keyspace:
@@ -244,6 +191,11 @@ class Store:
         committed: Committed = await self._calls.run(self._inner.outcome, error)
         return committed
 
+    @property
+    def metadata(self) -> Metadata:
+        """The service metadata."""
+        return Metadata(self._inner.metadata, self._calls)
+
     async def sync(self) -> None:
         await self._calls.run(self._inner.sync)
 
@@ -272,7 +224,7 @@ def _inner(keyspace: Keyspace) -> _tyr.Keyspace:
 class Keyspace:
     """A keyspace, in an event loop."""
 
-    def __init__(self, inner: _tyr.Keyspace, calls: _Calls) -> None:
+    def __init__(self, inner: _tyr.Keyspace, calls: Calls) -> None:
         self._inner, self._calls = inner, calls
 
     @property
@@ -323,6 +275,37 @@ class Keyspace:
     ) -> None:
         await self._calls.run(self._inner.compare_and_swap, key, offset, expected, new)
 
+    def lock(self, key: _Key, **options: Any) -> Awaited[Lock]:
+        """A lock, with the options of `tyr.Keyspace.lock`: await it, or use it in `async with`."""
+        return Awaited(partial(lock, self._calls, self._inner.lock, key, options))
+
+    def lease(self, key: _Key, **options: Any) -> Awaited[Lease]:
+        """A lease, with the options of `tyr.Keyspace.lease`, like `lock`."""
+        return Awaited(partial(lease, self._calls, self._inner.lease, key, options))
+
+    def lease_group(self, group: _Key, **options: Any) -> Awaited[Lease]:
+        """A lease of all keys of a group, like `lock`."""
+        return Awaited(partial(lease, self._calls, self._inner.lease_group, group, options))
+
+    async def inspect_lock(self, key: _Key) -> LockInfo:
+        info: LockInfo = await self._calls.run(self._inner.inspect_lock, key)
+        return info
+
+    def watch(self, key: _Key) -> Awaited[Watch]:
+        """A watch of a key: await it, or use it in `async with`."""
+        return Awaited(partial(key_watch, self._calls, self._inner.watch, key))
+
+    def watch_prefix(self, prefix: _Key = b"") -> Awaited[Watch]:
+        """A watch of all keys that begin so, like `watch`."""
+        return Awaited(partial(key_watch, self._calls, self._inner.watch_prefix, prefix))
+
+    async def notify(
+        self, key: _Key, payload: Buffer = b"", *, timeout: float = 10.0
+    ) -> Notified:
+        call = partial(self._inner.notify, key, payload, timeout=timeout)
+        notified: Notified = await self._calls.run(call)
+        return notified
+
     async def scan_page(self, **words: Any) -> Page:
         page: Page = await self._calls.run(self._inner.scan_page, **words)
         return page
@@ -345,7 +328,7 @@ class _Reading:
     """What a transaction and a snapshot read in the same way."""
 
     _inner: _tyr.Transaction | _tyr.Snapshot
-    _calls: _Calls
+    _calls: Calls
 
     async def read(self, keyspace: Keyspace, key: _Key, offset: int, length: int) -> bytes:
         inner = _inner(keyspace)
@@ -370,7 +353,7 @@ class Transaction(_Reading):
 
     _inner: _tyr.Transaction
 
-    def __init__(self, inner: _tyr.Transaction, calls: _Calls) -> None:
+    def __init__(self, inner: _tyr.Transaction, calls: Calls) -> None:
         self._inner, self._calls = inner, calls
 
     @property
@@ -425,6 +408,11 @@ class Transaction(_Reading):
     def expect_version(self, keyspace: Keyspace, key: _Key, version: Version) -> None:
         self._inner.expect_version(_inner(keyspace), key, version)
 
+    def fence(self, lock: Lock) -> Operation:
+        if not isinstance(lock, Lock):
+            raise TypeError(f"a lock of tyr.aio is wanted, not {type(lock).__name__}")
+        return self._inner.fence(lock._inner)
+
     async def copy(
         self, source: Keyspace, source_key: _Key, target: Keyspace, target_key: _Key
     ) -> int:
@@ -459,7 +447,7 @@ class Snapshot(_Reading):
 
     _inner: _tyr.Snapshot
 
-    def __init__(self, inner: _tyr.Snapshot, calls: _Calls) -> None:
+    def __init__(self, inner: _tyr.Snapshot, calls: Calls) -> None:
         self._inner, self._calls = inner, calls
 
     @property

@@ -7,6 +7,7 @@ import tempfile
 import unittest
 
 import tyr
+import tyr.aio
 
 CLUSTER = os.environ.get("TYR_TEST_CLUSTER")
 
@@ -35,14 +36,35 @@ class StoreCase(unittest.TestCase):
         return f"python-{os.getpid()}-{next(_numbers)}"
 
 
-def on_each_store(case):
-    """The tests of a class on a folder, and on the cluster where there is one."""
+class AsyncStoreCase(unittest.IsolatedAsyncioTestCase):
+    """The same in an event loop."""
+
+    is_cluster = False
+
+    async def asyncSetUp(self):
+        if self.is_cluster:
+            self.place = CLUSTER
+            self.store = await tyr.aio.connect(CLUSTER)
+        else:
+            folder = tempfile.TemporaryDirectory()
+            self.addCleanup(folder.cleanup)
+            self.place = os.path.join(folder.name, "store")
+            self.store = await tyr.aio.open(self.place)
+        self.addAsyncCleanup(self.store.close)
+        self.data = await self.store.create_keyspace(StoreCase.unused_name())
+
+
+def on_each_store(*cases):
+    """The tests of classes on a folder, and on the cluster where there is one."""
 
     def load_tests(loader, _tests, _pattern):
-        suite = unittest.TestSuite(loader.loadTestsFromTestCase(case))
-        if CLUSTER:
-            name = f"{case.__name__}OnACluster"
-            suite.addTests(loader.loadTestsFromTestCase(type(name, (case,), {"is_cluster": True})))
+        suite = unittest.TestSuite()
+        for case in cases:
+            suite.addTests(loader.loadTestsFromTestCase(case))
+            if CLUSTER:
+                name = f"{case.__name__}OnACluster"
+                case = type(name, (case,), {"is_cluster": True})
+                suite.addTests(loader.loadTestsFromTestCase(case))
         return suite
 
     return load_tests

@@ -6,25 +6,10 @@ import unittest
 
 import tyr
 import tyr.aio
-from support import CLUSTER, StoreCase, on_each_store
+from support import CLUSTER, AsyncStoreCase, StoreCase, on_each_store
 
 
-class Async(unittest.IsolatedAsyncioTestCase):
-    is_cluster = False
-
-    async def asyncSetUp(self):
-        if self.is_cluster:
-            self.store = await tyr.aio.connect(CLUSTER)
-        else:
-            import tempfile
-
-            folder = tempfile.TemporaryDirectory()
-            self.addCleanup(folder.cleanup)
-            self.place = os.path.join(folder.name, "store")
-            self.store = await tyr.aio.open(self.place)
-        self.addAsyncCleanup(self.store.close)
-        self.data = await self.store.create_keyspace(StoreCase.unused_name())
-
+class Async(AsyncStoreCase):
     async def test_a_thousand_calls_at_once(self):
         data = self.data
         offsets = await asyncio.gather(*(data.append("log", b"12345") for _ in range(1000)))
@@ -34,7 +19,8 @@ class Async(unittest.IsolatedAsyncioTestCase):
 
     async def test_the_names_are_those_of_the_blocking_classes(self):
         alone = {"is_closed", "read_into", "chunk_size", "store", "through"}
-        for name in ("Store", "Keyspace", "Transaction", "Snapshot"):
+        handles = ("Store", "Keyspace", "Transaction", "Snapshot", "Lock", "Lease", "Watch")
+        for name in (*handles, "Metadata", "MetadataWatch", "Presence"):
             public = {it for it in dir(getattr(tyr, name)) if not it.startswith("_")}
             here = {it for it in dir(getattr(tyr.aio, name)) if not it.startswith("_")}
             self.assertEqual(public - here - alone, set(), name)
