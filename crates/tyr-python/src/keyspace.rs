@@ -17,6 +17,7 @@ use crate::number::{Stat, Transform, to_python};
 use crate::operation::refused;
 use crate::queue::Queue;
 use crate::store::{Shared, Store};
+use crate::stream::{self, Feed, Pieces};
 use crate::watch::{Notified, Watch};
 
 /// What a keyspace is created with, from the words of a call.
@@ -88,6 +89,23 @@ impl Keyspace {
         self.front.run(py, begin((*self.inner).clone()), finish)
     }
 
+    /// Has what comes in pieces written.
+    fn stream<F: Future<Output = tyr::Result<u64>> + Send + 'static>(
+        &self,
+        pieces: &Bound<'_, PyAny>,
+        begin: impl FnOnce(tyr::Keyspace, Pieces) -> F,
+    ) -> Result<Py<PyAny>> {
+        let py = pieces.py();
+        if let Front::Blocking = self.front {
+            self.shared.check()?;
+            let written = stream::write(py, pieces, |pieces| begin((*self.inner).clone(), pieces))?;
+            return Ok(written.into_py_any(py)?);
+        }
+        let pieces = pieces.cast::<Feed>().map_err(PyErr::from)?.get().pieces();
+        let finish = |py: Python<'_>, written: u64| written.into_py_any(py);
+        Ok(self.run(py, |it| begin(it, pieces), finish)?)
+    }
+
     /// Makes a lease of the public crate one of Python's.
     fn lease_maker(
         &self,
@@ -146,6 +164,29 @@ impl Keyspace {
 
     fn put(&self, py: Python<'_>, key: Key, data: Data) -> PyResult<Py<PyAny>> {
         self.run(py, |it| async move { it.put(key.0, data.0).await }, nothing)
+    }
+
+    /// Puts all that an iterator has, in one transaction; answers how many bytes.
+    fn put_stream(&self, key: Key, pieces: &Bound<'_, PyAny>) -> Result<Py<PyAny>> {
+        self.stream(pieces, |it, pieces| async move { it.put_stream(key.0, pieces).await })
+    }
+
+    /// Writes all that an iterator has, in one transaction; answers how many bytes.
+    fn write_stream(
+        &self,
+        key: Key,
+        offset: Count,
+        pieces: &Bound<'_, PyAny>,
+    ) -> Result<Py<PyAny>> {
+        let begin = |it: tyr::Keyspace, pieces| async move {
+            it.write_stream(key.0, offset.0, pieces).await
+        };
+        self.stream(pieces, begin)
+    }
+
+    /// Appends all that an iterator has, in one transaction; answers where.
+    fn append_stream(&self, key: Key, pieces: &Bound<'_, PyAny>) -> Result<Py<PyAny>> {
+        self.stream(pieces, |it, pieces| async move { it.append_stream(key.0, pieces).await })
     }
 
     fn write(&self, py: Python<'_>, key: Key, offset: Count, data: Data) -> PyResult<Py<PyAny>> {

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 from tyr import _tyr
 from tyr._aio_held import Lease, Lock, Watch, key_watch, lease, lock
 from tyr._aio_metadata import Metadata, MetadataWatch, Presence
+from tyr._aio_stream import Pieces, stream
 from tyr._calls import Awaited, Calls
 from tyr._errors import Conflict, SnapshotTooOld
 from tyr._tyr import (
@@ -237,8 +238,20 @@ class Keyspace:
     async def put(self, key: _Key, data: Buffer) -> None:
         await self._calls.run(self._inner.put, key, data)
 
+    async def put_stream(self, key: _Key, pieces: Pieces) -> int:
+        """Puts what comes of `async for`, or of `for`, in one transaction; how many bytes."""
+        return await stream(self._calls, partial(self._inner.put_stream, key), pieces)
+
     async def write(self, key: _Key, offset: int, data: Buffer) -> None:
         await self._calls.run(self._inner.write, key, offset, data)
+
+    async def write_stream(self, key: _Key, offset: int, pieces: Pieces) -> int:
+        """Writes what comes, like `put_stream`."""
+        return await stream(self._calls, partial(self._inner.write_stream, key, offset), pieces)
+
+    async def append_stream(self, key: _Key, pieces: Pieces) -> int:
+        """Appends what comes, like `put_stream`; where it is."""
+        return await stream(self._calls, partial(self._inner.append_stream, key), pieces)
 
     async def append(self, key: _Key, data: Buffer, *, at: int | None = None) -> int:
         offset: int = await self._calls.run(self._inner.append, key, data, at=at)
