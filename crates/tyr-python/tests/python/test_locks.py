@@ -65,6 +65,9 @@ class Locks(StoreCase):
             self.assertEqual(lock.token, 2)
 
     def test_ctrl_c_ends_the_wait_for_a_lock_and_it_is_not_got(self):
+        # Shells have programs in the background ignore it, and Python leaves it so.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
         held = self.data.lock("nightly")
 
         def interrupt():
