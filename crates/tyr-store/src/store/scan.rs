@@ -30,7 +30,8 @@ use crate::recent::BlobCell;
 /// Blobs that are looked at in one go.
 const STEP_MAX: usize = 512;
 
-/// The same behind a group that was passed by: another one may follow soon.
+/// The same behind a group that was passed by, for another one may follow soon; and at least, of a
+/// page that has few. Twice as many are looked at from step to step.
 const STEP_MIN: usize = 16;
 
 const _: () = assert!(0 < STEP_MIN && STEP_MIN <= STEP_MAX);
@@ -101,7 +102,11 @@ impl Store {
     ) -> Result<ScanPage> {
         scan.validate()?;
         let (mut filling, mut keys) = (Filling::new(scan), scan.keys());
-        let mut len = if scan.get_delimiter().is_some() { STEP_MIN } else { STEP_MAX };
+        let mut len = match scan.get_delimiter() {
+            Some(_) => STEP_MIN,
+            // With one behind the page, which tells that there is more.
+            None => scan.get_limit().saturating_add(1).clamp(STEP_MIN, STEP_MAX),
+        };
         let page = 'page: loop {
             let step = step(&keys, len)?;
             let before = keys.start.clone();
