@@ -281,6 +281,28 @@ fn a_read_that_meets_a_damaged_block_names_the_file() {
 }
 
 #[test]
+fn few_keys_that_change_often_do_not_pile_up_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("index");
+    let index = FjallIndex::open(&path, 0).unwrap();
+    let key = |at: u64| format!("key {:03}", at % 100).into_bytes();
+    for at in 0..20_000 {
+        put(&index, Table::Blobs, &key(at), &at.to_le_bytes());
+        if at % 100 == 99 {
+            index.sync().unwrap();
+        }
+    }
+    // Some may come while the library writes out what was there before.
+    let values = index.in_memory(Table::Blobs);
+    assert!(values < 10_000, "{values}");
+    drop(index);
+    let index = FjallIndex::open(&path, 20_000).unwrap();
+    assert_eq!(keys(&index, Table::Blobs, b"key", None).len(), 100);
+    let last = index.get(Table::Blobs, &key(7)).unwrap().unwrap();
+    assert_eq!(last, 19_907_u64.to_le_bytes()[..]);
+}
+
+#[test]
 fn a_second_opener_is_told_that_the_index_is_in_use() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("index");

@@ -7,7 +7,6 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -22,6 +21,7 @@ use tyr_types::{Error, Result};
 
 use super::elsewhere::Elsewhere;
 use super::journal::BatchStamp;
+use super::overwritten::Overwritten;
 use super::{BATCH_KEY, Index, IndexBatch, Inspect, Table, Visit, preflight, seal, tables};
 
 /// Bytes of blocks that the library caches. Hot blobs are cached above, so it stays small.
@@ -92,7 +92,16 @@ pub struct FjallIndex {
     /// The first damaged file, once the library has met damage and it was looked for.
     damage: OnceLock<Option<String>>,
     /// Held while a batch is committed, so that numbers follow each other in the journal.
-    last_batch: Mutex<u64>,
+    committed: Mutex<Committed>,
+}
+
+/// What was committed.
+#[derive(Default)]
+struct Committed {
+    /// The number of the last batch.
+    last: u64,
+    /// What of it is in the memory of each table.
+    overwritten: [Overwritten; Table::ALL.len()],
 }
 
 impl FjallIndex {
@@ -117,7 +126,7 @@ impl FjallIndex {
             folder: folder.to_owned(),
             elsewhere: None,
             damage: OnceLock::new(),
-            last_batch: Mutex::new(0),
+            committed: Mutex::default(),
         };
         let last = index.stored_batch()?;
         if last < synced || found.last.is_some_and(|batch| batch.stamp.number > last) {
@@ -128,7 +137,7 @@ impl FjallIndex {
             )));
         }
         index.check_against_tail(found)?;
-        index.last_batch = Mutex::new(last);
+        index.committed.get_mut().last = last;
         Ok(index)
     }
 
@@ -161,6 +170,29 @@ impl FjallIndex {
         for table in &self.handles().expect("a test closes it at the end").tables {
             table.rotate_memtable_and_wait().expect("the disk of a test does not refuse");
         }
+    }
+
+    /// Has the library's thread write out the tables that have few keys with many values.
+    fn write_out_overwritten(
+        &self,
+        handles: &Handles,
+        overwritten: &mut [Overwritten; Table::ALL.len()],
+    ) -> Result<()> {
+        for (table, overwritten) in handles.tables.iter().zip(overwritten) {
+            // One that waits for a busy disk is enough.
+            if overwritten.is_due() && table.tree.sealed_memtable_count() == 0 {
+                self.guarded(|| table.rotate_memtable())?;
+                overwritten.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// How many values a table has in memory.
+    #[cfg(test)]
+    pub(crate) fn in_memory(&self, table: Table) -> usize {
+        let handles = self.handles().expect("a test closes it at the end");
+        handles.table(table).tree.active_memtable().len()
     }
 
     fn stored_batch(&self) -> Result<u64> {
@@ -394,15 +426,19 @@ impl Index for FjallIndex {
             return Err(Error::invalid("a key of the index is not empty"));
         }
         self.check_space(&batch)?;
-        let mut last_batch = self.last_batch.lock();
-        let number = *last_batch + 1;
+        let mut committed = self.committed.lock();
+        let Committed { last, overwritten } = &mut *committed;
+        let number = *last + 1;
         let handles = self.handles()?;
         self.guarded(|| {
             let Handles { database, tables } = &*handles;
+            let memories = tables.each_ref().map(|table| table.tree.active_memtable().id());
             let mut changes =
                 fjall::OwnedWriteBatch::with_capacity(database.clone(), batch.changes.len() + 1);
             for change in batch.changes {
-                let table = &tables[change.table as usize];
+                let at = change.table as usize;
+                let table = &tables[at];
+                overwritten[at].note(memories[at], &change.key);
                 match change.value {
                     Some(value) => changes.insert(table, change.key, value),
                     None => changes.remove(table, change.key),
@@ -413,17 +449,24 @@ impl Index for FjallIndex {
             changes.insert(&tables[Table::Meta as usize], BATCH_KEY, stamp);
             changes.commit()
         })?;
-        *last_batch = number;
+        *last = number;
         Ok(number)
     }
 
     fn sync(&self) -> Result<()> {
+        let last = self.last_batch();
         let handles = self.handles()?;
-        self.guarded(|| handles.database.persist(PersistMode::SyncData))
+        self.guarded(|| handles.database.persist(PersistMode::SyncData))?;
+        let mut committed = self.committed.lock();
+        // What is written out must be in the journal on disk.
+        if committed.last == last {
+            self.write_out_overwritten(&handles, &mut committed.overwritten)?;
+        }
+        Ok(())
     }
 
     fn last_batch(&self) -> u64 {
-        *self.last_batch.lock()
+        self.committed.lock().last
     }
 
     fn close(&self) {
@@ -433,7 +476,7 @@ impl Index for FjallIndex {
     }
 
     fn disk_bytes(&self) -> u64 {
-        disk_bytes(&self.folder)
+        tables::disk_bytes(&self.folder)
     }
 
     fn inspect(&self, table: Table, inspect: &mut Inspect<'_>) -> Result<()> {
@@ -453,15 +496,4 @@ impl Index for FjallIndex {
     fn verify(&self, found: &mut dyn FnMut(Error)) -> Result<()> {
         tables::verify(&self.folder, found)
     }
-}
-
-/// Bytes on disk of all files in a folder and below. Files that vanish meanwhile count nothing.
-fn disk_bytes(folder: &Path) -> u64 {
-    let Ok(entries) = fs::read_dir(folder) else { return 0 };
-    let sizes = entries.flatten().map(|entry| match entry.metadata() {
-        Ok(metadata) if metadata.is_dir() => disk_bytes(&entry.path()),
-        Ok(metadata) => metadata.blocks() * 512,
-        Err(_) => 0,
-    });
-    sizes.sum()
 }

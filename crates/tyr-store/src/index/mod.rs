@@ -14,6 +14,7 @@ mod elsewhere;
 pub mod fjall;
 mod journal;
 pub mod memory;
+mod overwritten;
 mod preflight;
 mod seal;
 mod tables;

@@ -9,8 +9,9 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use tyr_types::{Error, Result};
@@ -26,6 +27,17 @@ const ATTEMPTS_MAX: usize = 8;
 
 /// The tables of a manifest: number and checksum.
 type Listed = BTreeMap<u64, u128>;
+
+/// Bytes on disk of all files in a folder and below. Files that vanish meanwhile count nothing.
+pub(super) fn disk_bytes(folder: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    let sizes = entries.flatten().map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => disk_bytes(&entry.path()),
+        Ok(metadata) => metadata.blocks() * 512,
+        Err(_) => 0,
+    });
+    sizes.sum()
+}
 
 /// Checks the table files of all trees; `found` hears of each that is damaged.
 ///
