@@ -10,6 +10,7 @@ from tyr import _tyr
 from tyr._calls import Calls
 from tyr._errors import Error
 from tyr._tyr import Event, Notice
+from tyr._watching import Watching
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -124,54 +125,8 @@ class Lock(_Holding):
                 raise
 
 
-class Watch:
+class Watch(Watching[Event]):
     """A watch of a key, or of all keys with a prefix, in an event loop."""
-
-    def __init__(self, inner: _tyr.Watch, calls: Calls) -> None:
-        self._inner, self._calls = inner, calls
-        self._untold: Event | None = None
-        self._is_closed = False
-
-    async def changed(self, timeout: float | None = None) -> Event | None:
-        """Waits until there is something to tell; `None` when nothing was in time."""
-        told, self._untold = self._untold, None
-        if told is None:
-            told = await self._calls.run_within(timeout, self._keep, self._inner.changed)
-        return told
-
-    def _keep(self, event: Event) -> None:
-        self._untold = event
 
     def acknowledge(self, notice: Notice, reply: Buffer = b"") -> None:
         self._inner.acknowledge(notice, reply)
-
-    def close(self) -> None:
-        self._is_closed = True
-        self._inner.close()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Event:
-        try:
-            told = await self.changed()
-        except Error:
-            if self._is_closed:
-                raise StopAsyncIteration from None
-            raise
-        assert told is not None, "it was waited for as long as it took"
-        return told
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        class_: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"<tyr.aio {self._inner!r}>"
