@@ -11,6 +11,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use tyr::Error;
 
@@ -31,6 +32,20 @@ pub enum Front {
 }
 
 impl Front {
+    /// Refuses what waits, where `tyr.aio` has `async with` or `async for` (`word`) for it.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, of what is queued.
+    pub fn check_blocking(&self, what: &str, word: &str) -> error::Result<()> {
+        match self {
+            Self::Blocking => Ok(()),
+            Self::Queued(_) => {
+                let text = format!("{what} is of tyr.aio: use `async {word}`");
+                Err(Error::invalid(text).into())
+            }
+        }
+    }
+
     /// Has a call done; `finish` makes its answer Python's. Answers that, or a tag.
     pub fn run<T: Send + 'static>(
         &self,
@@ -65,6 +80,18 @@ impl Front {
             },
             Self::Queued(_) => Err(Error::invalid("tyr.aio has no timeout here").into()),
         }
+    }
+
+    /// The same for news, which say nothing but that they are there: whether they came in time.
+    pub fn hear(
+        &self,
+        py: Python<'_>,
+        timeout: Option<f64>,
+        news: impl Future<Output = ()> + Send + 'static,
+    ) -> error::Result<Py<PyAny>> {
+        let told = news.map(Ok);
+        let answer = self.run_within(py, timeout, told, |py, ()| true.into_py_any(py))?;
+        Ok(answer.map_or_else(|| false.into_py_any(py), Ok)?)
     }
 }
 

@@ -65,6 +65,22 @@ pub fn named(py: Python<'_>, class: &str, text: &str) -> PyErr {
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
+/// What `__exit__` answers when it has ended something by a call, and the block has raised `class`,
+/// or `None`: an exception that the block ends with says more than that the call failed.
+///
+/// # Errors
+/// Those of the call, where the block has raised nothing.
+pub fn after_block(
+    py: Python<'_>,
+    class: &Bound<'_, PyAny>,
+    ended: Result<Py<PyAny>>,
+) -> Result<bool> {
+    match ended.map_err(PyErr::from) {
+        Err(error) if !class.is_none() && cause_of(py, &error).is_some() => Ok(false),
+        ended => Ok(ended.map(|_| false)?),
+    }
+}
+
 /// The error of Týr's that an exception was made of.
 pub fn cause_of(py: Python<'_>, error: &PyErr) -> Option<Arc<Error>> {
     let cause = error.value(py).getattr("_cause").ok()?;

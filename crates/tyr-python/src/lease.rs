@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use tyr::{Error, LeaseOptions};
@@ -16,7 +15,6 @@ use crate::call::Front;
 use crate::error::{self, Result};
 use crate::holding::Kept;
 use crate::input::seconds;
-use crate::operation::refused;
 use crate::store::Shared;
 
 /// How a lease or a lock is taken, from the words of a call: without `wait` it is waited for as
@@ -94,12 +92,7 @@ impl<T: Holdable> Holding<T> {
     ) -> Result<Py<PyAny>> {
         self.shared.check()?;
         let news = self.inner.with(news).ok_or_else(given_back)?;
-        let told = async move {
-            news.await;
-            Ok(())
-        };
-        let answer = self.front.run_within(py, timeout, told, |py, ()| true.into_py_any(py))?;
-        Ok(answer.map_or_else(|| false.into_py_any(py), Ok)?)
+        self.front.hear(py, timeout, news)
     }
 
     fn give_back(&self) -> PyResult<()> {
@@ -109,12 +102,9 @@ impl<T: Holdable> Holding<T> {
     }
 
     /// Refuses `with` where it is `async with`.
-    fn check_blocking(&self, py: Python<'_>) -> Result<()> {
+    fn check_blocking(&self) -> Result<()> {
         border::check()?;
-        match self.front {
-            Front::Blocking => Ok(()),
-            Front::Queued(_) => Err(refused(py, "this is of tyr.aio: use `async with`").into()),
-        }
+        self.front.check_blocking("this", "with")
     }
 
     fn state(&self, is_held: bool) -> &'static str {
@@ -177,8 +167,8 @@ impl Lease {
         self.0.give_back()
     }
 
-    fn __enter__(this: Py<Self>, py: Python<'_>) -> Result<Py<Self>> {
-        this.get().0.check_blocking(py)?;
+    fn __enter__(this: Py<Self>) -> Result<Py<Self>> {
+        this.get().0.check_blocking()?;
         Ok(this)
     }
 
@@ -273,8 +263,8 @@ impl Lock {
         self.holding.give_back()
     }
 
-    fn __enter__(this: Py<Self>, py: Python<'_>) -> Result<Py<Self>> {
-        this.get().holding.check_blocking(py)?;
+    fn __enter__(this: Py<Self>) -> Result<Py<Self>> {
+        this.get().holding.check_blocking()?;
         Ok(this)
     }
 
@@ -285,15 +275,11 @@ impl Lock {
         _value: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> Result<bool> {
-        self.holding.check_blocking(py)?;
+        self.holding.check_blocking()?;
         if self.holding.inner.with(|_| ()).is_none() {
             return Ok(false);
         }
-        match self.unlock(py).map_err(PyErr::from) {
-            // The exception that the block ends with says more.
-            Err(error) if !class.is_none() && error::cause_of(py, &error).is_some() => Ok(false),
-            unlocked => Ok(unlocked.map(|_| false)?),
-        }
+        error::after_block(py, class, self.unlock(py))
     }
 
     fn __repr__(&self) -> PyResult<String> {

@@ -14,7 +14,6 @@ use crate::call::Front;
 use crate::error::{self, Result};
 use crate::holding::Turns;
 use crate::input::{Data, seconds};
-use crate::operation::refused;
 use crate::presence::Presence;
 use crate::store::Shared;
 
@@ -362,10 +361,8 @@ impl MetadataWatch {
         Ok(())
     }
 
-    fn __iter__(this: Py<Self>, py: Python<'_>) -> Result<Py<Self>> {
-        if let Front::Queued(_) = this.get().front {
-            return Err(refused(py, "this watch is of tyr.aio: use `async for`").into());
-        }
+    fn __iter__(this: Py<Self>) -> Result<Py<Self>> {
+        this.get().front.check_blocking("this watch", "for")?;
         Ok(this)
     }
 
@@ -374,10 +371,8 @@ impl MetadataWatch {
         self.turns.unless_closed(py, told)
     }
 
-    fn __enter__(this: Py<Self>, py: Python<'_>) -> Result<Py<Self>> {
-        if let Front::Queued(_) = this.get().front {
-            return Err(refused(py, "this watch is of tyr.aio: use `async with`").into());
-        }
+    fn __enter__(this: Py<Self>) -> Result<Py<Self>> {
+        this.get().front.check_blocking("this watch", "with")?;
         this.get().shared.check()?;
         Ok(this)
     }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use tyr::Error;
 use tyr::metadata::{self, Path};
@@ -13,7 +12,6 @@ use crate::error::{self, Result};
 use crate::holding::Kept;
 use crate::input::Data;
 use crate::metadata::{Condition, MetadataTransaction, on, revision};
-use crate::operation::refused;
 use crate::store::Shared;
 
 /// That this program is there: what is put by it goes when it is over.
@@ -79,12 +77,7 @@ impl Presence {
     fn lost(&self, py: Python<'_>, timeout: Option<f64>) -> Result<Py<PyAny>> {
         self.shared.check()?;
         let lost = self.inner.with(|it| it.lost()).ok_or_else(ended)?;
-        let told = async move {
-            lost.await;
-            Ok(())
-        };
-        let answer = self.front.run_within(py, timeout, told, |py, ()| true.into_py_any(py))?;
-        Ok(answer.map_or_else(|| false.into_py_any(py), Ok)?)
+        self.front.hear(py, timeout, lost)
     }
 
     /// Ends it: what is bound to it is gone when this returns.
@@ -101,11 +94,9 @@ impl Presence {
         Ok(self.front.run(py, end, |py, ()| Ok(py.None()))?)
     }
 
-    fn __enter__(this: Py<Self>, py: Python<'_>) -> Result<Py<Self>> {
+    fn __enter__(this: Py<Self>) -> Result<Py<Self>> {
         this.get().shared.check()?;
-        if let Front::Queued(_) = this.get().front {
-            return Err(refused(py, "this presence is of tyr.aio: use `async with`").into());
-        }
+        this.get().front.check_blocking("this presence", "with")?;
         Ok(this)
     }
 
@@ -119,11 +110,7 @@ impl Presence {
         if self.inner.with(|_| ()).is_none() {
             return Ok(false);
         }
-        match self.end(py).map_err(PyErr::from) {
-            // The exception that the block ends with says more.
-            Err(error) if !class.is_none() && error::cause_of(py, &error).is_some() => Ok(false),
-            ended => Ok(ended.map(|_| false)?),
-        }
+        error::after_block(py, class, self.end(py))
     }
 
     fn __repr__(&self) -> PyResult<String> {

@@ -439,9 +439,7 @@ impl Store {
 
     #[pyo3(signature = (*_raised))]
     fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyAny>) -> PyResult<bool> {
-        if let Front::Queued(_) = self.front {
-            return Err(refused(py, "this store is of tyr.aio: use `async with`"));
-        }
+        self.front.check_blocking("this store", "with")?;
         self.close(py)?;
         Ok(false)
     }

@@ -17,7 +17,7 @@ use crate::keyspace::Keyspace;
 use crate::lease::Lock;
 use crate::listing::{Page, ScanWords};
 use crate::number::{Stat, Transform, Version, number, number_type, relation};
-use crate::operation::{Committed, Operation, refused};
+use crate::operation::{Committed, Operation};
 use crate::store::Shared;
 
 /// Where a transaction is: here, lent to a call, or over.
@@ -421,9 +421,7 @@ impl Transaction {
         _value: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> Result<bool> {
-        if let Front::Queued(_) = self.front {
-            return Err(refused(py, "this transaction is of tyr.aio: use `async with`").into());
-        }
+        self.front.check_blocking("this transaction", "with")?;
         match class.is_none() {
             true if self.is_open() => drop(self.finish(py)?),
             true => {}

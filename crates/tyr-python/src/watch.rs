@@ -13,7 +13,6 @@ use crate::error::Result;
 use crate::holding::{Kept, Turns};
 use crate::input::Data;
 use crate::number::Version;
-use crate::operation::refused;
 use crate::store::Shared;
 
 /// What was sent to who watches a key.
@@ -178,10 +177,8 @@ impl Watch {
         Ok(())
     }
 
-    fn __iter__(this: Py<Self>, py: Python<'_>) -> Result<Py<Self>> {
-        if let Front::Queued(_) = this.get().front {
-            return Err(refused(py, "this watch is of tyr.aio: use `async for`").into());
-        }
+    fn __iter__(this: Py<Self>) -> Result<Py<Self>> {
+        this.get().front.check_blocking("this watch", "for")?;
         Ok(this)
     }
 
@@ -190,10 +187,8 @@ impl Watch {
         self.turns.unless_closed(py, told)
     }
 
-    fn __enter__(this: Py<Self>, py: Python<'_>) -> Result<Py<Self>> {
-        if let Front::Queued(_) = this.get().front {
-            return Err(refused(py, "this watch is of tyr.aio: use `async with`").into());
-        }
+    fn __enter__(this: Py<Self>) -> Result<Py<Self>> {
+        this.get().front.check_blocking("this watch", "with")?;
         this.get().shared.check()?;
         Ok(this)
     }
