@@ -52,18 +52,24 @@ class Calls:
         try:
             return await future
         except asyncio.CancelledError:
-            if tag in self._futures:
-                # Its task goes on when nothing of it is under way any more: soon.
-                future = self._futures[tag] = loop.create_future()
+            left = self._futures.get(tag)
+            if left is future:
+                # A call that is under way is withdrawn. If its answer was there before, that comes.
+                left = self._futures[tag] = loop.create_future()
                 self.queue.cancel(tag)
                 self._take()
+            elif left is not None:
+                del self._futures[tag]
+            if left is not None:
+                future = left
                 try:
+                    # Its task goes on when nothing of it is under way any more: soon.
                     await asyncio.wait([future])
                 except asyncio.CancelledError:
                     future.add_done_callback(partial(_forget, unwanted))
                     raise
             _forget(unwanted, future)
-            del future
+            del future, left
             raise
 
     async def run_within(
@@ -85,8 +91,11 @@ class Calls:
     def _take(self) -> None:
         for tag, is_good, answer in self.queue.take():
             future = self._futures.pop(tag, None)
-            if future is None or future.done():
+            if future is None:
                 continue
+            if future.cancelled():
+                # Its task has yet to hear of that, and finds the answer then.
+                future = self._futures[tag] = future.get_loop().create_future()
             if is_good:
                 future.set_result(answer)
             elif answer is None:

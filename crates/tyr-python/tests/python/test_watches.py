@@ -157,6 +157,24 @@ class AsyncWatches(AsyncStoreCase):
                 await waiting
             self.assertEqual((await watch.changed(LONG)).keys, [b"a"])
 
+    async def test_what_comes_before_a_cancelled_task_hears_of_that_is_told_to_the_next(self):
+        data, calls = self.data, self.data._calls
+        async with data.watch("a") as watch:
+            self.assertTrue((await watch.changed()).is_anew)
+            waiting = asyncio.ensure_future(watch.changed())
+            await asyncio.sleep(0)
+            (tag,) = calls._futures
+            data._inner.put("a", b"")
+            waiting.cancel()
+            self.assertTrue(calls._futures[tag].cancelled())
+            while calls._futures[tag].cancelled():
+                time.sleep(0.001)
+                calls._take()
+            with self.assertRaises(asyncio.CancelledError):
+                await waiting
+            self.assertNotIn(tag, calls._futures)
+            self.assertEqual((await watch.changed(LONG)).keys, [b"a"])
+
     async def test_nothing_is_lost_however_short_the_wait(self):
         data, seen = self.data, []
         async with data.watch("n") as watch:
