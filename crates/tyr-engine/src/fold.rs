@@ -281,7 +281,7 @@ impl Folding {
         let store = &self.store;
         let next = match stage {
             Stage::Promises { promises, place, fold } => {
-                match promises.writer.finish(place.sequence) {
+                match promises.writer.finish(place.sequence, place.at) {
                     Ok(promises_len) => Stage::Extents { place, fold, promises_len },
                     Err(error) => return self.failed(fold, error),
                 }

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use tyr_protocol::member::{ChunkName, LocalChunk};
+use tyr_protocol::member::{ChunkName, LocalChunk, Store as _};
 use tyr_store::recent::Attributes;
 use tyr_store::store::chunks::{chunk_name, later};
 use tyr_types::{BlobName, Key, KeyspaceId, Timestamp};
@@ -91,6 +91,16 @@ impl Holdings {
             "a walk over what is here goes on behind {after:?}: {all:?}"
         );
         all
+    }
+
+    /// The chunks that have changed after `at`, and those that are expected, if memory can tell.
+    pub(super) fn all_above(&self, at: Timestamp) -> Option<Vec<LocalChunk>> {
+        let stored = self.store.stored_above(at)?.into_iter();
+        let changed = stored.filter_map(|(stored, Attributes { exists, version, .. })| {
+            chunk_name(&stored).map(|name| LocalChunk { name, version, exists })
+        });
+        let expected = self.expected.keys().map(|name| self.local_chunk(name));
+        Some(changed.chain(expected).collect())
     }
 
     /// The chunks of a blob from `first` to `last` of which something is here.

@@ -438,6 +438,10 @@ impl member::Store for Holdings {
         self.all_held(after, limit, true)
     }
 
+    fn held_above(&self, at: Timestamp) -> Option<Vec<LocalChunk>> {
+        self.all_above(at)
+    }
+
     fn keep(&mut self, map: &ClusterMap) {
         self.keep_snapshots(map);
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use tyr_types::{Epoch, NodeId};
 
 use super::sole_replica::KeptAlone;
-use super::{ChunkName, Member, PLANNED_MAX, Planned, Promise, Record, Store, Turn};
+use super::{ChunkName, LocalChunk, Member, PLANNED_MAX, Planned, Promise, Record, Store, Turn};
 use crate::commit::{self, Commit};
 use crate::key_watch;
 use crate::lease::Holder;
@@ -158,10 +158,7 @@ impl<S: Store> Turn<'_, S> {
             self.member.note_gained(old.as_deref().filter(|_| !is_anew), &map);
             self.forget_stored(&map, is_anew);
         }
-        // A walk over all that is here: most maps take nothing from this node.
-        if is_anew || old.as_ref().is_none_or(|old| may_lose(old, &map, node)) {
-            self.release_chunks(&map, is_anew);
-        }
+        self.release_chunks(&map, is_anew);
         if !is_same && (old.is_some() || self.member.has_disk) {
             // In a cluster that forms nothing is in use.
             self.member.usage.change();
@@ -192,7 +189,7 @@ impl<S: Store> Turn<'_, S> {
 
     /// Lets go of the chunks that this node neither holds nor is a recipient of; with `is_anew` of
     /// those too that it is a recipient of, for they come again, unless it returns by difference.
-    fn release_chunks(&mut self, map: &ClusterMap, is_anew: bool) {
+    fn release_chunks(&mut self, map: &Arc<ClusterMap>, is_anew: bool) {
         let node = self.member.node;
         // Down, it holds nothing that counts, but what it has is not lost before it must.
         let is_down = map.nodes.get(&node).is_some_and(|it| it.state == NodeState::Down)
@@ -200,6 +197,26 @@ impl<S: Store> Turn<'_, S> {
         if is_down {
             return;
         }
+        let before = self.member.placed_by.replace(Arc::clone(map));
+        // Most maps take nothing from this node; and of who returns mostly nothing has to go but
+        // what was on its way when it went down.
+        let may_lose = before.is_none_or(|before| may_lose(&before, map, node));
+        let those = match (may_lose, is_anew) {
+            (false, false) => Some(Vec::new()),
+            (false, true) => self.above_difference(map),
+            (true, _) => None,
+        };
+        let Some(those) = those else { return self.release_in_walk(map, is_anew) };
+        for held in those {
+            if self.is_let_go(&held, map, is_anew) {
+                self.release(&held.name);
+            }
+        }
+        debug_assert!(!is_anew || self.is_all_kept(map), "D5: more is let go of than memory tells");
+    }
+
+    /// The same, of all that is here: a microsecond each.
+    fn release_in_walk(&mut self, map: &ClusterMap, is_anew: bool) {
         let mut after: Option<ChunkName> = None;
         loop {
             let held = self.store.held_or_kept(after.as_ref(), PAGE);
@@ -207,18 +224,28 @@ impl<S: Store> Turn<'_, S> {
             let is_end = held.len() < PAGE;
             after = held.last().map(|held| held.name.clone());
             for held in held {
-                let chunk = &held.name;
-                let placed = map.placement(&chunk.0, chunk.1).unwrap_or_default();
-                let is_recipient = placed.recipients.contains(&node)
-                    && (!is_anew || self.is_kept_for_difference(&held, map));
-                if !placed.holders.contains(&node) && !is_recipient {
-                    self.release(chunk);
+                if self.is_let_go(&held, map, is_anew) {
+                    self.release(&held.name);
                 }
             }
             if is_end {
                 return;
             }
         }
+    }
+
+    fn is_let_go(&self, held: &LocalChunk, map: &ClusterMap, is_anew: bool) -> bool {
+        let (node, chunk) = (self.member.node, &held.name);
+        let placed = map.placement(&chunk.0, chunk.1).unwrap_or_default();
+        let is_recipient = placed.recipients.contains(&node)
+            && (!is_anew || self.is_kept_for_difference(held, map));
+        !placed.holders.contains(&node) && !is_recipient
+    }
+
+    /// Whether a walk would let nothing go, of a node that begins anew.
+    fn is_all_kept(&self, map: &ClusterMap) -> bool {
+        let all = self.store.held_or_kept(None, usize::MAX);
+        !all.iter().any(|held| self.is_let_go(held, map, true))
     }
 
     /// Copies that are becoming durable just now, of chunks that were let go of, are not waited

@@ -224,6 +224,7 @@ impl<S: Store> Turn<'_, S> {
         self.member.note_gained(None, &map); // When that was is not told.
         self.member.authorities = map.authorities();
         self.member.map = Some(Arc::clone(&map));
+        self.member.placed_by = Some(Arc::clone(&map)).filter(|it| it.is_live(self.member.node));
         self.keep_snapshots(&map);
         self.member.has_recipients = !map.recipients_of_any().is_empty();
         self.note_singles(&map);

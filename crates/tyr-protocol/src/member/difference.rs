@@ -134,6 +134,16 @@ impl<S: Store> Turn<'_, S> {
         is_known && !is_only_awaited && !is_whole(map, self.member.node)
     }
 
+    /// What may not be [kept](Self::is_kept_for_difference) among what is here when the node begins
+    /// anew by `map`. `None` when nothing is, or when that cannot be told without a walk.
+    pub(super) fn above_difference(&self, map: &ClusterMap) -> Option<Vec<LocalChunk>> {
+        let complete_to = self.member.difference.complete_to?;
+        if is_whole(map, self.member.node) {
+            return None;
+        }
+        self.store.held_above(complete_to)
+    }
+
     /// The version of what is here of a chunk, as far as it counts. What is not there any more may
     /// have been deleted before the node was down, by what others never decided: it counts only
     /// when chains have brought the deletion since.

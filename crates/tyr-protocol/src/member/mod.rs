@@ -147,6 +147,8 @@ pub struct Member {
     now: Now,
     /// The newest map known; nothing is done before there is one.
     map: Option<Arc<ClusterMap>>,
+    /// The newest map that gives this node all that is here: what it does not was let go of.
+    placed_by: Option<Arc<ClusterMap>>,
     /// Ascending by epoch; at most [`PLANNED_MAX`].
     planned: Vec<Planned>,
     lease: Holder,
@@ -223,6 +225,7 @@ impl Member {
             config,
             now: Now::default(),
             map: None,
+            placed_by: None,
             planned: Vec::new(),
             lease: Holder::new(incarnation),
             commit: Commit::clustered(node).asking_at_most(config.ballots_max),

@@ -108,6 +108,11 @@ pub trait Store: View {
     /// with their versions.
     fn held_or_kept(&self, after: Option<&ChunkName>, limit: usize) -> Vec<LocalChunk>;
 
+    /// The chunks that have changed after `at`, or are [awaited](Store::is_awaited), in any order,
+    /// with their versions; perhaps others with them, or some twice. `None` when that cannot be
+    /// told without a walk over all that is here.
+    fn held_above(&self, at: Timestamp) -> Option<Vec<LocalChunk>>;
+
     /// What was current at the kept moments of this map stays from now on, at no others, and comes
     /// with copies (V7). Nothing that was committed above one of them was applied before.
     fn keep(&mut self, map: &ClusterMap);

@@ -163,6 +163,11 @@ impl Store for SimStore {
         self.held(after, limit).iter().map(|name| self.local_chunk(name)).collect()
     }
 
+    fn held_above(&self, at: Timestamp) -> Option<Vec<LocalChunk>> {
+        let all = self.held_or_kept(None, usize::MAX).into_iter();
+        Some(all.filter(|held| held.version > at || self.is_awaited(&held.name)).collect())
+    }
+
     fn keep(&mut self, map: &ClusterMap) {
         self.kept = map.kept_moments();
     }

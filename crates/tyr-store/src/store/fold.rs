@@ -82,6 +82,7 @@ impl Store {
     /// and have everything up to it applied; log and extents must be synced that far.
     pub fn begin_fold(&self, at: Timestamp, dead: Vec<ExtentRef>) -> Fold {
         self.disk.balance_reserve();
+        self.folded_to.begin(at);
         let (cells, stops) = (self.cells_to_fold(), Vec::new());
         let (in_parts, part_len, memory, kept) = (None, u64::MAX, usize::MAX, BTreeSet::new());
         Fold { at, cells, in_parts, part_len, memory, to: at, stops, dead, kept }
@@ -193,8 +194,9 @@ impl Store {
             .base
             .give_up(&fold.dead)
             .and_then(|()| self.base.checkpoint(checkpoint, &fold.kept));
-        if ended.is_err() {
-            self.abandon_fold(fold);
+        match &ended {
+            Ok(()) => self.folded_to.end(fold.at),
+            Err(_) => self.abandon_fold(fold),
         }
         ended
     }

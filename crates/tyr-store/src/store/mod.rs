@@ -6,14 +6,16 @@
 //! ```
 //!
 //! It decides nothing: when to commit, at which timestamp, when to sync and when to fold is the
-//! node's affair. Reading order: opening (here), [`mod@write`], [`read`], [`scan`], [`fold`],
-//! [`kept`]; then [`chunks`], which is what a node of a cluster keeps, and [`promises`], which
-//! stand for its log where that was cut. `usage` is how much of everything there is.
+//! node's affair. Reading order: opening (here), [`mod@write`], [`read`], [`scan`], [`fold`]
+//! with [`folded_to`], [`kept`]; then [`chunks`], which is what a node of a cluster keeps, and
+//! [`promises`], which stand for its log where that was cut. `usage` is how much of everything
+//! there is.
 
 pub mod chunks;
 #[cfg(test)]
 mod fixtures;
 mod fold;
+mod folded_to;
 mod kept;
 mod open;
 mod promises;
@@ -35,6 +37,7 @@ use crate::extents::Extents;
 use crate::log::TornTail;
 use crate::recent::{BlobCell, BlobState, Recent};
 
+use self::folded_to::FoldedTo;
 pub use crate::recent::Attributes;
 pub use fold::Fold;
 pub use open::{Opened, OpenedNode, Parts, Reread, Visit};
@@ -51,6 +54,7 @@ pub struct Store {
     /// Taken by each step of a fold, and by who does several things between two of them. Nothing
     /// is waited for with it but the disk.
     folding: Mutex<()>,
+    folded_to: FoldedTo,
     /// Where the log is damaged, in a store that was opened all the same.
     damage: Option<Error>,
     /// What a crash left at the end of the log, and opening left out.

@@ -10,6 +10,7 @@ use tyr_types::{
     Transaction,
 };
 
+use super::folded_to::FoldedTo;
 use super::{Store, promises};
 use crate::base::{Base, Checkpoint, synced_batch};
 use crate::check::Report;
@@ -103,6 +104,7 @@ impl Store {
         let store = Arc::new(Self::before_replay(disk, index, extents)?);
         // Until a map says that all nodes can read them.
         store.base.write_pages(false);
+        store.folded_to.load(&*store.disk);
         let Checkpoint { sequence: from, timestamp } = store.base.last_checkpoint();
         // What was deleted before it left no trace.
         store.recent.know_from(timestamp);
@@ -160,7 +162,8 @@ impl Store {
         let extents = Arc::new(Extents::open(Arc::clone(&disk), extents)?);
         let base = Base::open(index, Arc::clone(&extents), Arc::clone(&disk))?;
         let (recent, folding) = (Recent::default(), Mutex::new(()));
-        Ok(Self { disk, extents, base, recent, folding, damage: None, torn_tail: None })
+        let folded_to = FoldedTo::default();
+        Ok(Self { disk, extents, base, recent, folding, folded_to, damage: None, torn_tail: None })
     }
 
     /// Puts a store together from its parts.

@@ -11,12 +11,13 @@
 use std::io;
 use std::sync::Arc;
 
-use tyr_types::{Bytes, Error, Result};
+use tyr_types::{Bytes, Error, Result, Timestamp};
 
+use super::folded_to;
 use crate::disk::{self, BlockWriter, Disk, DiskFile, OpenMode};
 use crate::log::BODY_LEN_MAX;
 
-const FOLDER: &str = "promises";
+pub(super) const FOLDER: &str = "promises";
 const MAGIC: &[u8; 5] = b"TYRP\x01";
 const PREFIX_LEN: usize = 8;
 
@@ -80,11 +81,12 @@ impl PromisesWriter {
         }
     }
 
-    /// Makes it durable: it stands for the log below `sequence`. Answers its length.
+    /// Makes it durable, before a fold as of `at` begins that will have been all that is needed
+    /// beside it: it stands for the log below `sequence`. Answers its length.
     ///
     /// # Errors
     /// `Unavailable` when the disk is full or refuses.
-    pub fn finish(mut self, sequence: u64) -> Result<u64> {
+    pub fn finish(mut self, sequence: u64, at: Timestamp) -> Result<u64> {
         assert!(sequence > 0, "nothing lies below the first record, and a start would not read it");
         self.piece.extend_from_slice(&[0; 4]);
         self.piece.extend_from_slice(&self.count.to_le_bytes());
@@ -93,6 +95,7 @@ impl PromisesWriter {
             self.file.set_len(self.written)?;
             self.file.sync()?;
             self.disk.rename(UNFINISHED, &name(sequence))?;
+            folded_to::write(&*self.disk, at)?;
             self.disk.sync_folder(FOLDER)?;
             self.disk.sync_folder("")
         };
@@ -172,7 +175,7 @@ pub(super) fn remove_others(disk: &dyn Disk, sequence: u64) -> Result<()> {
     let Ok(names) = disk.list(FOLDER) else { return Ok(()) };
     for other in names {
         let path = format!("{FOLDER}/{other}");
-        if path != name(sequence) {
+        if path != name(sequence) && other != folded_to::NAME {
             disk.remove(&path).map_err(|error| disk::refusal(&path, error))?;
         }
     }
@@ -188,7 +191,7 @@ mod tests {
         let disk = SimulatedDisk::new();
         let mut writer = PromisesWriter::new(Arc::new(disk.clone())).unwrap();
         records.iter().for_each(|record| writer.push(record).unwrap());
-        assert_eq!(writer.finish(7).unwrap(), disk_len(&disk));
+        assert_eq!(writer.finish(7, Timestamp::ZERO).unwrap(), disk_len(&disk));
         disk
     }
 
@@ -225,7 +228,9 @@ mod tests {
         drop(other);
         assert_eq!(records(&disk).unwrap(), many);
         remove_others(&disk, 7).unwrap();
-        assert_eq!(disk.list(FOLDER).unwrap().len(), 1);
+        let mut left = disk.list(FOLDER).unwrap();
+        left.sort();
+        assert_eq!(left, ["0000000000000007", folded_to::NAME]);
     }
 
     #[test]

@@ -386,6 +386,10 @@ impl Store for Shelf {
         self.held(after, limit).iter().map(|name| self.local_chunk(name)).collect()
     }
 
+    fn held_above(&self, _: Timestamp) -> Option<Vec<LocalChunk>> {
+        Some(self.held_or_kept(None, usize::MAX))
+    }
+
     fn keep(&mut self, map: &ClusterMap) {
         self.kept = map.kept_moments();
     }

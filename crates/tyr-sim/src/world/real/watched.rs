@@ -147,6 +147,10 @@ impl Store for Watched {
         self.holdings.held_or_kept(after, limit)
     }
 
+    fn held_above(&self, at: Timestamp) -> Option<Vec<LocalChunk>> {
+        self.holdings.held_above(at)
+    }
+
     fn keep(&mut self, map: &ClusterMap) {
         self.holdings.keep(map);
     }

@@ -396,6 +396,18 @@ impl Store {
         chunks.truncate(limit);
         Ok(chunks)
     }
+
+    /// The names under which chunks are kept that have changed after `at`, with their attributes,
+    /// in order, if memory can tell: `None` when a fold was begun as of a later moment, so that the
+    /// base may have some of them.
+    pub fn stored_above(&self, at: Timestamp) -> Option<Vec<(BlobName, Attributes)>> {
+        if self.folded_to.get() > at {
+            return None;
+        }
+        let all = self.recent.dirty_cells();
+        let all = all.iter().map(|cell| (cell.name().clone(), cell.lock().attributes()));
+        Some(all.filter(|(_, attributes)| attributes.version > at).collect())
+    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use tyr_types::{Epoch, ErrorKind, Number, NumberType, Outcome, Payload, Transform};
 
 use super::*;
+use crate::disk::Disk;
 use crate::disk::simulated::SimulatedDisk;
 use crate::index::memory::MemoryIndex;
 use crate::store::Fold;
@@ -252,6 +253,51 @@ fn an_installed_chunk_has_what_came_with_it_and_no_more() {
     store.release_chunk(&stored_name(&blob(), 1)).unwrap();
     assert!(read(&store, 1, None).unwrap().bytes.is_empty());
     assert!(store.stored_chunks(later(KeyspaceId(1)), None, 9).unwrap().is_empty());
+}
+
+#[test]
+fn memory_tells_what_changed_after_a_moment_unless_a_fold_was_begun_as_of_later() {
+    let store = store();
+    fold(&store, 1);
+    let above = |moment| {
+        let found = store.stored_above(at(moment))?;
+        Some(found.into_iter().map(|(name, of)| (name, of.version)).collect::<Vec<_>>())
+    };
+    apply(&store, 0, &write(0, b"first"), 5, 0);
+    apply(&store, 1, &write(SIZE, b"second"), 7, 0);
+    let second = (stored_name(&blob(), 1), at(7));
+    assert_eq!(above(4).unwrap().len(), 2);
+    assert_eq!(above(5), Some(vec![second.clone()]));
+    fold(&store, 6);
+    assert_eq!(above(6), Some(vec![second]));
+    assert_eq!(above(5), None, "the fold may have taken it");
+    let begun = store.begin_fold(at(9), store.take_dead());
+    assert_eq!(above(8), None, "some of it may be in the base already");
+    store.abandon_fold(begun);
+    assert_eq!((above(8), above(9)), (None, Some(vec![])));
+}
+
+/// A node was killed in the middle of a fold.
+#[test]
+fn a_fold_that_did_not_end_is_known_of_when_the_store_is_opened_again() {
+    let (disk, index) = (SimulatedDisk::new(), MemoryIndex::default());
+    let begin = |store: &Store, sequence, moment| {
+        store.write_promises().unwrap().finish(sequence, at(moment)).unwrap();
+    };
+    let store = open(&disk, &index);
+    assert_eq!(store.stored_above(at(9)), None, "nothing is known of what is in the base");
+    begin(&store, 1, 6);
+    fold(&store, 6);
+    assert_eq!(store.stored_above(at(6)), Some(vec![]));
+    begin(&store, 2, 9);
+    drop(store);
+    for _ in 0..2 {
+        let store = open(&disk, &index);
+        assert_eq!((store.stored_above(at(8)), store.stored_above(at(9))), (None, Some(vec![])));
+    }
+    // A program that does not know of the file.
+    disk.remove("promises/folded-to").unwrap();
+    assert_eq!(open(&disk, &index).stored_above(at(9)), None);
 }
 
 /// A checkpoint has what is applied and not finished with, and not always what deleted it since.

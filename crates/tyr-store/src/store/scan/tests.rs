@@ -46,7 +46,7 @@ fn change(store: &Store, number: u8, size: Option<u64>, when: u64, from: u64) {
 /// Folds everything up to `when`; a node that starts then has no log before it.
 fn fold(store: &Store, when: u64) {
     let mut fold = store.begin_fold(at(when), store.take_dead());
-    store.write_promises().unwrap().finish(when).unwrap();
+    store.write_promises().unwrap().finish(when, at(when)).unwrap();
     while store.fold_some(&mut fold, |_| true).unwrap() {}
     store.end_fold(fold, when).unwrap();
 }
