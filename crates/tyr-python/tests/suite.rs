@@ -7,7 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tyr_testing::Cluster;
@@ -36,11 +36,30 @@ impl Site {
 
     fn python(&self, words: &[&str]) -> Command {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python");
-        let mut python = Command::new("python3");
+        let mut python = Command::new("sh");
+        python.args(["-c", "ulimit -c unlimited; exec python3 \"$@\"", "python3"]);
         python.args(["-X", "dev", "-W", "error::ResourceWarning", "-B"]).args(words);
         let places = format!("{}:{}", self.0.path().display(), tests.display());
         python.current_dir(self.0.path()).env("PYTHONPATH", places);
         python
+    }
+
+    /// Where it crashed, if it did, and there is a debugger: Python itself tells only what its own
+    /// threads were at.
+    fn crash(&self) -> String {
+        let files = std::fs::read_dir(self.0.path()).unwrap().flatten().map(|it| it.path());
+        let is_core =
+            |path: &PathBuf| path.file_name().unwrap().as_encoded_bytes().starts_with(b"core");
+        let Some(core) = files.into_iter().find(is_core) else { return String::new() };
+        let python =
+            Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
+        let python = String::from_utf8(python.unwrap().stdout).unwrap();
+        let told =
+            Command::new("gdb").args(["-batch", "-ex", "bt 40", python.trim()]).arg(core).output();
+        told.map_or_else(
+            |_| String::new(),
+            |told| String::from_utf8_lossy(&told.stdout).into_owned(),
+        )
     }
 }
 
@@ -55,7 +74,7 @@ fn run(cluster: &str, modules: &[&str]) {
     let words = [&["-m", "unittest"][..], modules].concat();
     let ran = site.python(&words).env("TYR_TEST_CLUSTER", cluster).output().unwrap();
     let said = String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success(), "{}: {said}", ran.status);
+    assert!(ran.status.success(), "{}: {said}\n{}", ran.status, site.crash());
     assert!(said.contains("\nOK\n"), "tests ran, and none was skipped: {said}");
     println!("{said}");
 }
