@@ -217,6 +217,10 @@ impl<H: Held> Engine<H> {
                 None
             }
             Effect::Resume => Some(Event::Resume),
+            Effect::Yield => {
+                host.go_on_later();
+                None
+            }
         }
     }
 

@@ -25,6 +25,9 @@ pub trait Host {
     /// A message to somebody else, on its way; it may be lost (F6).
     fn send(&mut self, to: Address, envelope: Envelope);
 
+    /// The member is to step with [`Event::Continue`], after all that was sent so far went out.
+    fn go_on_later(&mut self);
+
     /// A read that takes the disk: to be [finished](Fetch::finish) and answered later, elsewhere.
     fn fetch(&mut self, fetch: Fetch);
 

@@ -67,7 +67,7 @@ impl Watch {
                 self.persisted(*number, Happening::NotPersisted, now.monotonic_us);
             }
             Event::Tick => self.sweep(now.monotonic_us),
-            Event::Resume | Event::Unread(_) => {}
+            Event::Resume | Event::Continue | Event::Unread(_) => {}
         }
     }
 

@@ -10,8 +10,10 @@
 //! ```
 //!
 //! As a rule nearly nothing has changed, so each side walks over its names and says next to
-//! nothing. Both take the chunks in the order of their names, each with its version: what is
-//! changed, came or went, and what chains have brought to one side only, shows as another summary.
+//! nothing. Both walk at the same time: with a summary here the next one is asked for at once, and
+//! then what is here is looked at. Both take the chunks in the order of their names, each with its
+//! version: what is changed, came or went, and what chains have brought to one side only, shows as
+//! another summary.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +21,7 @@ use std::sync::Arc;
 use tyr_types::{Epoch, NodeId, Timestamp};
 
 use super::supply::is_supplied;
-use super::{ChunkName, LocalChunk, Store, Turn};
+use super::{ChunkName, Effect, LocalChunk, Store, Turn};
 use crate::level::LEVEL_SUMMARIZING;
 use crate::map::ClusterMap;
 use crate::message::{Address, Body};
@@ -42,6 +44,15 @@ pub(super) struct Page<Unchanged> {
     pub unchanged: Unchanged,
     pub changed: Vec<ChunkName>,
     pub next: Option<ChunkName>,
+}
+
+/// A summary that came, until what is here is summed up, too.
+#[derive(Clone, Debug)]
+pub(super) struct Received {
+    epoch: Epoch,
+    page: Page<Summary>,
+    /// Whether the next one is asked for.
+    is_next_asked: bool,
 }
 
 /// Up to where lists of nodes are asked for name by name, for what they have is not what is here;
@@ -144,12 +155,33 @@ impl<S: Store> Turn<'_, S> {
         // What is not there any more: a copy says so.
         let gone = own.into_iter().filter(|(_, version)| *version <= since && is_compared);
         wanted.extend(gone.map(|(name, _)| name));
-        self.know_page((from, epoch), after, (standing, wanted), next);
+        self.know_page((from, epoch), after, (standing, wanted), (next, false));
     }
 
-    /// A stretch of what an authority has, summed up: if what is here comes to the same, it stands;
-    /// else it is asked for name by name.
-    pub(super) fn compare_summary(&mut self, from: NodeId, epoch: Epoch, page: Page<Summary>) {
+    /// A stretch of what an authority has, summed up. It goes on with the next one while this node
+    /// looks at what it has itself.
+    pub(super) fn receive_summary(&mut self, from: NodeId, epoch: Epoch, page: Page<Summary>) {
+        let Some(map) = self.compared_map(from, epoch, &page) else { return };
+        let is_next_asked = page.next.is_some() && self.member.recipient.may_list();
+        if is_next_asked {
+            let question = self.question(from, page.next.clone(), &map);
+            self.send(Address::Node(from), Body::Movement(question));
+        }
+        self.member.difference.received.insert(from, Received { epoch, page, is_next_asked });
+        self.effects.push(Effect::Yield);
+    }
+
+    /// What came is compared with what is here.
+    pub(super) fn compare_received(&mut self) {
+        for (from, received) in std::mem::take(&mut self.member.difference.received) {
+            self.compare_summary(from, received);
+        }
+    }
+
+    /// If what is here comes to the same as a summary, it stands; else it is asked for name by
+    /// name.
+    fn compare_summary(&mut self, from: NodeId, received: Received) {
+        let Received { epoch, page, is_next_asked } = received;
         let Some(map) = self.compared_map(from, epoch, &page) else { return };
         let Page { since, after, unchanged, changed, next } = page;
         let pages_max = 2 * SUMMED_PAGES;
@@ -174,22 +206,25 @@ impl<S: Store> Turn<'_, S> {
             let stands = of_before().filter(|(name, _)| unconfirmed.contains(name));
             standing.extend(stands.map(|(name, _)| name.clone()));
         }
-        self.know_page((from, epoch), after, (standing, wanted), reached);
+        let is_asked = is_next_asked && is_same;
+        self.know_page((from, epoch), after, (standing, wanted), (reached, is_asked));
     }
 
-    /// It is known of a page what stands and what is to be copied.
+    /// It is known of a page what stands and what is to be copied; and whether the next one is
+    /// asked for.
     fn know_page(
         &mut self,
         (from, epoch): (NodeId, Epoch),
         after: Option<ChunkName>,
         (standing, wanted): (Vec<ChunkName>, Vec<ChunkName>),
-        next: Option<ChunkName>,
+        (next, is_asked): (Option<ChunkName>, bool),
     ) {
         standing.iter().for_each(|name| self.confirm(name));
         let unconfirmed = &self.member.difference.unconfirmed;
         let heard: Vec<ChunkName> =
             wanted.iter().filter(|name| unconfirmed.contains(*name)).cloned().collect();
-        self.supply(movement::Event::Listed { from, epoch, after, chunks: wanted, next });
+        let chunks = wanted;
+        self.supply(movement::Event::Listed { from, epoch, after, chunks, next, is_asked });
         heard.into_iter().for_each(|chunk| self.supply(movement::Event::Heard(chunk)));
     }
 

@@ -23,12 +23,12 @@
 //! never stands. What chains bring of it waits for a copy, also where there was one before a
 //! restart; and when the node had caught up before what it reads in its log, for an empty base.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tyr_types::{Epoch, NodeId, Timestamp};
 
 use super::change::is_expelled;
-use super::comparing::InFull;
+use super::comparing::{InFull, Received};
 use super::{ChunkName, LocalChunk, Member, Record, Store, Turn};
 use crate::level::LEVEL_RETURNING;
 use crate::map::{ClusterMap, Membership, NodeState};
@@ -43,6 +43,8 @@ pub(super) struct Difference {
     pub(super) unconfirmed: BTreeSet<ChunkName>,
     /// Of whom lists are asked for name by name.
     pub(super) in_full: InFull,
+    /// Summaries that came; at most one of each node.
+    pub(super) received: BTreeMap<NodeId, Received>,
     /// The clock of the last record of the log, until the node takes part again: what the log lost
     /// behind it was proposed above that.
     replayed_to: Option<Timestamp>,

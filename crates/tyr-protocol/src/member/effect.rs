@@ -17,7 +17,7 @@ use crate::movement::scrub::Finding;
 ///   Records become durable in the order they were given: whoever is durable, all before it are.
 /// - `Serve` reads the store as it is now, before the next step: at a timestamp what is at or
 ///   below it, without one the newest.
-/// - `Resume` is answered by [`super::Event::Resume`].
+/// - `Resume` is answered by [`super::Event::Resume`], and `Yield` by [`super::Event::Continue`].
 /// - `Send` may be slow, and may overtake another.
 #[derive(Clone, Debug)]
 pub enum Effect {
@@ -69,4 +69,7 @@ pub enum Effect {
     Found(Finding),
     /// Step again with [`super::Event::Resume`].
     Resume,
+    /// Let what was sent so far go out, and then step again with [`super::Event::Continue`]: what
+    /// follows takes a while. Other steps may come in between.
+    Yield,
 }

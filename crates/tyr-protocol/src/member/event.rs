@@ -21,6 +21,8 @@ pub enum Event {
     },
     /// The answer to [`super::Effect::Resume`]: everything before it is executed.
     Resume,
+    /// The answer to [`super::Effect::Yield`]: what was sent before is on its way.
+    Continue,
     /// Some time has passed: every 50 ms or so. The first tick starts the node.
     Tick,
 }

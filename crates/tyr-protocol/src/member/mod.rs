@@ -294,6 +294,7 @@ impl Member {
             Event::Persisted { number } => turn.persisted(number),
             Event::PersistFailed { number } => turn.persist_failed(number),
             Event::Resume => turn.resume(),
+            Event::Continue => turn.compare_received(),
             Event::Tick => turn.tick(),
         }
         turn.note_finished();

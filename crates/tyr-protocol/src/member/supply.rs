@@ -185,7 +185,8 @@ impl<S: Store> Turn<'_, S> {
         match message {
             movement::Message::List { after } => self.list(from, after),
             movement::Message::Listed { after, chunks, next } => {
-                self.supply(movement::Event::Listed { from, epoch, after, chunks, next });
+                let is_asked = false;
+                self.supply(movement::Event::Listed { from, epoch, after, chunks, next, is_asked });
             }
             movement::Message::ListSince { since, after } => self.list_since(from, since, after),
             movement::Message::ListedSince { since, after, unchanged, changed, next } => {
@@ -194,7 +195,7 @@ impl<S: Store> Turn<'_, S> {
             movement::Message::Summarize { since, after } => self.summarize(from, since, after),
             movement::Message::Summarized { since, after, unchanged, changed, next } => {
                 let page = Page { since, after, unchanged, changed, next };
-                self.compare_summary(from, epoch, page);
+                self.receive_summary(from, epoch, page);
             }
             movement::Message::Recall { after } => self.tell_remembered(from, after),
             movement::Message::Recalled { after, outcomes, next } => {

@@ -29,6 +29,8 @@ pub enum Event {
         chunks: Vec<ChunkName>,
         /// Where to ask on.
         next: Option<ChunkName>,
+        /// Whether that was asked for already.
+        is_asked: bool,
     },
     /// A page of what a node remembers is taken in, durably.
     Recalled {

@@ -218,6 +218,11 @@ impl Recipient {
         self.listings.get(&from).is_some_and(|page| page.after.as_ref() == after)
     }
 
+    /// Whether another page may be asked for: not too much is missing.
+    pub fn may_list(&self) -> bool {
+        self.missing.len() < MISSING_MAX
+    }
+
     /// Whether the list of `from` has come as far as `chunk`, by the newest map.
     pub fn has_listed(&self, from: NodeId, chunk: &ChunkName) -> bool {
         let is_behind = |page: &Page<Option<ChunkName>>| page.after.as_ref() < Some(chunk);
@@ -253,7 +258,7 @@ impl Recipient {
         match event {
             Event::Map { is_moving, is_anew } => self.begin(is_moving, is_anew, map),
             Event::Heard(chunk) => self.heard(chunk, map),
-            Event::Listed { from, epoch, after, chunks, next } => {
+            Event::Listed { from, epoch, after, chunks, next, is_asked } => {
                 let is_due = self.listings.get(&from).is_some_and(|asked| asked.after == after);
                 if epoch != map.epoch || !is_due {
                     return;
@@ -261,7 +266,10 @@ impl Recipient {
                 chunks.into_iter().for_each(|chunk| self.want(chunk, map));
                 match next {
                     None => self.listings.remove(&from),
-                    next => self.listings.insert(from, Page::after(next)),
+                    after => {
+                        let asked_us = is_asked.then_some(now_us);
+                        self.listings.insert(from, Page { after, asked_us })
+                    }
                 };
             }
             Event::Recalled { from, epoch, after, next } => {
@@ -404,7 +412,7 @@ impl Recipient {
         let is_due = |asked_us: Option<u64>| {
             asked_us.is_none_or(|asked_us| now_us.saturating_sub(asked_us) >= PATIENCE_US)
         };
-        if self.missing.len() < MISSING_MAX {
+        if self.may_list() {
             for (to, listing) in &mut self.listings {
                 if is_due(listing.asked_us) {
                     listing.asked_us = Some(now_us);

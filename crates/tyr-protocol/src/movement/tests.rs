@@ -77,7 +77,7 @@ impl Case {
     fn listed(&mut self, from: u16, chunks: &[ChunkName]) -> Vec<Effect> {
         let (from, epoch, chunks) = (NodeId(from), self.map.epoch, chunks.to_vec());
         self.step(Event::Recalled { from, epoch, after: 0, next: None });
-        self.step(Event::Listed { from, epoch, after: None, chunks, next: None })
+        self.step(Event::Listed { from, epoch, after: None, chunks, next: None, is_asked: false })
     }
 
     fn copied(&mut self, read: u64, copy: ChunkCopy, chunk: &ChunkName) -> Vec<Effect> {
@@ -263,7 +263,8 @@ fn a_list_by_another_map_counts_for_nothing() {
     let (mut case, _) = Case::new(4096);
     let chunks = gained(&case.map, 1);
     let (from, epoch) = (NodeId(0), tyr_types::Epoch(1));
-    let effects = case.step(Event::Listed { from, epoch, after: None, chunks, next: None });
+    let effects =
+        case.step(Event::Listed { from, epoch, after: None, chunks, next: None, is_asked: false });
     assert!(asked(&effects).is_empty());
     assert_eq!(case.recipient.progress().unlisted, 3);
 }
@@ -293,7 +294,14 @@ fn it_has_not_caught_up_before_all_have_told_what_they_remember() {
     };
     for from in 0..3 {
         let (from, chunks) = (NodeId(from), Vec::new());
-        let effects = case.step(Event::Listed { from, epoch, after: None, chunks, next: None });
+        let effects = case.step(Event::Listed {
+            from,
+            epoch,
+            after: None,
+            chunks,
+            next: None,
+            is_asked: false,
+        });
         assert!(!is_caught_up(&effects));
     }
     told(&mut case, 0, 0, None);

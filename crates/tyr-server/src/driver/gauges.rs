@@ -11,9 +11,9 @@ use tyr_protocol::message::{Address, Body, Envelope, Now};
 use tyr_protocol::movement::scrub::Finding;
 use tyr_types::{Error, ErrorKind};
 
-use super::Driver;
 use super::pace::{Amount, Backlog, Load, Pace};
 use super::stopwatch::Stopwatch;
+use super::{Driver, Work};
 use tyr_runtime::clock;
 use tyr_trace::Watch;
 
@@ -91,6 +91,10 @@ impl Host for Surroundings<'_> {
             stopwatch.answered(to, &envelope.body, answers, clock::steady_us());
         }
         self.driver.outbound.send(to, envelope);
+    }
+
+    fn go_on_later(&mut self) {
+        self.driver.inbox.lock().work.push_back(Work::Event(Event::Continue)); // The next round.
     }
 
     fn fetch(&mut self, fetch: Fetch) {

@@ -278,6 +278,7 @@ impl Cluster {
                     member::Effect::List { request, .. } => panic!("nobody lists: {request:?}"),
                     member::Effect::Found(finding) => panic!("in a healthy cluster: {finding}"),
                     member::Effect::Resume => next = Some(member::Event::Resume),
+                    member::Effect::Yield => panic!("in a healthy cluster nobody compares"),
                 }
             }
         }

@@ -79,6 +79,7 @@ impl World {
                     self.queue.push(at_us, Happening::List { node, start, listing });
                 }
                 Asked::Found(finding) => self.found(node, &finding),
+                Asked::GoOn => self.go_on_later(node),
             }
         }
     }

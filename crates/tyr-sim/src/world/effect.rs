@@ -12,6 +12,9 @@ use super::node::Body;
 use super::trace::{Brief, BriefRecord, Place, record_subject, subject};
 use super::{Happening, World};
 
+/// A node that yields goes on after so long at most, in microseconds.
+const CONTINUE_MAX_US: u64 = 3000;
+
 impl World {
     /// Sends a message: it arrives in its time, twice, or never.
     pub(super) fn send(&mut self, to: Address, envelope: Envelope) {
@@ -117,8 +120,16 @@ impl World {
             }
             Effect::List { request, .. } => panic!("no client lists anything: {request:?}"),
             Effect::Found(finding) => self.found(node, &finding),
+            Effect::Yield => self.go_on_later(node),
             Effect::Resume => unreachable!("the caller sees to it"),
         }
+    }
+
+    /// A node goes on a little later: others may be faster.
+    pub(super) fn go_on_later(&mut self, node: NodeId) {
+        let start = self.nodes[usize::from(node.0)].starts;
+        let at_us = self.now_us + self.sampling.between(0, CONTINUE_MAX_US);
+        self.queue.push(at_us, Happening::Continue { node, start });
     }
 
     /// A node gives a record to its log, which is so long with it.

@@ -82,6 +82,8 @@ enum Happening {
     Fetch { node: NodeId, start: u64, fetch: Box<Fetch> },
     /// A listing of the process of this start ends.
     List { node: NodeId, start: u64, listing: Box<Listing> },
+    /// The process of this start goes on with what it broke off.
+    Continue { node: NodeId, start: u64 },
     /// Time for the process of this start to look around.
     TickNode { node: NodeId, start: u64 },
     /// The process of this start goes on with cutting its log.
@@ -224,6 +226,11 @@ impl World {
             Happening::Mark { node, start } => self.mark(node, start),
             Happening::Fetch { node, start, fetch } => self.fetch(node, start, fetch),
             Happening::List { node, start, listing } => self.list(node, start, listing),
+            Happening::Continue { node, start } => {
+                if self.runs(node, start) {
+                    self.step_node(node, Event::Continue);
+                }
+            }
             Happening::TickNode { node, start } => {
                 if self.runs(node, start) {
                     self.step_node(node, Event::Tick);

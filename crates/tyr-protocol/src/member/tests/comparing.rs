@@ -58,6 +58,15 @@ fn copied(effects: &[Effect]) -> Vec<ChunkName> {
     effects.iter().filter_map(of).collect()
 }
 
+/// The authority says something to the node, which goes on until it waits for others.
+fn told(node: &mut Stand, map: &ClusterMap, message: Message) -> Vec<Effect> {
+    let mut effects = node.receive(map, Address::Node(AUTHORITY), Body::Movement(message));
+    if effects.iter().any(|effect| matches!(effect, Effect::Yield)) {
+        effects.extend(node.step(Event::Continue));
+    }
+    effects
+}
+
 /// Lets both speak about lists until nothing is left to be said: which questions were asked, and
 /// what is copied.
 fn exchange(
@@ -85,7 +94,7 @@ fn exchange(
             copies.sort();
             return (asked, copies);
         }
-        let tell = |it| node.receive(map, Address::Node(AUTHORITY), Body::Movement(it));
+        let tell = |it| told(node, map, it);
         effects = answers.into_iter().flat_map(tell).collect();
     }
 }
@@ -100,6 +109,40 @@ fn exchanged(
     let (mut node, map, _) = returned(map, broken);
     let mut authority = authority(&map, has, list_page);
     exchange(&mut node, &mut authority, &map)
+}
+
+/// Both sides walk over their names at the same time.
+#[test]
+fn the_next_stretch_is_asked_for_before_what_is_here_is_looked_at() {
+    for (version_of_1, is_same) in [(12, true), (11, false)] {
+        let (mut node, map, _) = returned(&first_map(3), None);
+        let mut authority = authority(&map, &[(1, version_of_1), (2, 14), (4, 15)], 1024);
+        let mut answer = |question: &Message| {
+            let question = Body::Movement(question.clone());
+            movement(&authority.receive(&map, Address::Node(NODE), question), NODE).remove(0)
+        };
+        node.now_us += 400_000;
+        let question = movement(&node.step(Event::Tick), AUTHORITY).remove(0);
+        // As if more might follow.
+        let last = chunks(&[1, 2, 4]).pop();
+        let mut summary = answer(&question);
+        let Message::Summarized { next, since, .. } = &mut summary else { panic!("{summary:?}") };
+        *next = last.clone();
+        let since = *since;
+        let from = Address::Node(AUTHORITY);
+        let effects = node.receive(&map, from, Body::Movement(summary));
+        let ahead = Message::Summarize { since, after: last };
+        assert_eq!(movement(&effects, AUTHORITY), std::slice::from_ref(&ahead));
+        let asked = movement(&node.step(Event::Continue), AUTHORITY);
+        match is_same {
+            true => assert_eq!(asked, [], "it was asked for before"),
+            false => assert_eq!(asked, [Message::ListSince { since, after: None }]),
+        }
+        // What follows a stretch that is another here is asked for once more, after that.
+        told(&mut node, &map, answer(&ahead));
+        let is_listing = node.member.recipient.is_listing(AUTHORITY, None);
+        assert_eq!(is_listing, !is_same);
+    }
 }
 
 #[test]
@@ -136,7 +179,8 @@ fn only_the_stretch_in_which_they_differ_is_compared_by_names() {
     assert_eq!(asked, (vec!["summary"; 2], chunks(&[5, 6])));
     let has = [&[(1, 12), (2, 13), (4, 15)], &changed[..]].concat();
     let (asked, copies) = exchanged(&first_map(3), None, &has, 1);
-    assert_eq!(asked, ["summary", "list", "list", "list", "list", "summary"]);
+    // The second was asked for ahead, and is asked for again when all before it is known.
+    assert_eq!(asked, ["summary", "summary", "list", "list", "list", "list", "summary"]);
     assert_eq!(copies, chunks(&[2, 5, 6]));
 }
 

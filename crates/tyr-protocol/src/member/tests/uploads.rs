@@ -110,6 +110,7 @@ impl Nodes {
                         }
                     }
                     Effect::Resume => events.push_back((node, Event::Resume)),
+                    Effect::Yield => events.push_back((node, Event::Continue)),
                     Effect::Send { to: Address::Monitors, .. }
                     | Effect::List { .. }
                     | Effect::Found(_) => {}

@@ -24,6 +24,8 @@ pub enum Asked {
     List(Box<Listing>),
     /// Something was found in comparing replicas.
     Found(Finding),
+    /// It goes on later.
+    GoOn,
 }
 
 /// What is around an engine that is stepped.
@@ -48,6 +50,10 @@ impl Host for Surroundings<'_> {
 
     fn send(&mut self, to: Address, envelope: Envelope) {
         self.asked.push(Asked::Send(to, envelope));
+    }
+
+    fn go_on_later(&mut self) {
+        self.asked.push(Asked::GoOn);
     }
 
     fn fetch(&mut self, fetch: Fetch) {

@@ -33,6 +33,7 @@ impl World {
                 match effect {
                     Effect::Send { to, envelope } => self.send(to, envelope),
                     Effect::Resume => next = Some(Event::Resume),
+                    Effect::Yield => next = Some(Event::Continue),
                     Effect::Persist { number, record, is_synced } => {
                         self.persist(node, number, record, is_synced);
                     }
