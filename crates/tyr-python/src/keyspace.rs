@@ -18,6 +18,7 @@ use crate::operation::refused;
 use crate::queue::Queue;
 use crate::store::{Shared, Store};
 use crate::stream::{self, Feed, Pieces};
+use crate::stretch::{Stretches, range_of};
 use crate::watch::{Notified, Watch};
 
 /// What a keyspace is created with, from the words of a call.
@@ -214,6 +215,22 @@ impl Keyspace {
         self.run(py, |it| async move { it.read(key.0, offset.0, length.0).await }, bytes)
     }
 
+    /// Reads, and says what the blob was like then.
+    fn read_with_stat(
+        &self,
+        py: Python<'_>,
+        key: Key,
+        offset: Count,
+        length: Count,
+    ) -> PyResult<Py<PyAny>> {
+        let begin =
+            |it: tyr::Keyspace| async move { it.read_with_stat(key.0, offset.0, length.0).await };
+        let finish = |py: Python<'_>, (stat, read): (tyr::Stat, Bytes)| {
+            (bytes(py, read)?, Stat(stat)).into_py_any(py)
+        };
+        self.run(py, begin, finish)
+    }
+
     /// Reads into writable memory of one piece; answers how many bytes.
     fn read_into(
         &self,
@@ -242,6 +259,26 @@ impl Keyspace {
     fn stat(&self, py: Python<'_>, key: Key) -> PyResult<Py<PyAny>> {
         let finish = |py: Python<'_>, stat| Stat(stat).into_py_any(py);
         self.run(py, |it| async move { it.stat(key.0).await }, finish)
+    }
+
+    /// A page of the stretches that are written: all else is holes.
+    #[pyo3(signature = (key, offset=None, length=None))]
+    fn stretches(
+        &self,
+        py: Python<'_>,
+        key: Key,
+        offset: Option<Count>,
+        length: Option<Count>,
+    ) -> Result<Py<PyAny>> {
+        let range = range_of(offset, length)?;
+        let finish = |py: Python<'_>, page| Stretches(page).into_py_any(py);
+        Ok(self.run(py, |it| async move { it.stretches(key.0, range).await }, finish)?)
+    }
+
+    /// How many bytes are in stretches that are written.
+    fn allocated(&self, py: Python<'_>, key: Key) -> PyResult<Py<PyAny>> {
+        let finish = |py: Python<'_>, len: u64| len.into_py_any(py);
+        self.run(py, |it| async move { it.allocated(key.0).await }, finish)
     }
 
     fn truncate(&self, py: Python<'_>, key: Key, size: Count) -> PyResult<Py<PyAny>> {

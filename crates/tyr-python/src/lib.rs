@@ -5,9 +5,9 @@
 //! What Python gives becomes ours in [`input`] and [`number`]. A call is a future of the public
 //! crate; [`call`] waits for it without Python's lock and with an eye on Ctrl-C, or starts it in a
 //! [`queue`], which is how `tyr.aio` has its answers. On these stand the classes: [`store`],
-//! [`keyspace`], [`transaction`] with [`operation`], [`snapshot`], [`listing`], [`stream`]. What a
-//! program has until it gives it back, or that one call at a time waits for, is in [`holding`]:
-//! [`lease`], [`watch`], [`metadata`], [`presence`].
+//! [`keyspace`], [`transaction`] with [`operation`], [`snapshot`], [`listing`], [`stretch`],
+//! [`stream`]. What a program has until it gives it back, or that one call at a time waits for, is
+//! in [`holding`]: [`lease`], [`watch`], [`metadata`], [`presence`].
 //!
 //! ```text
 //!   Python ──> input ──> future of `tyr` ──┬── call: wait here, lock given up ──> value
@@ -32,6 +32,7 @@ mod queue;
 mod snapshot;
 mod store;
 mod stream;
+mod stretch;
 mod transaction;
 mod watch;
 
@@ -66,6 +67,8 @@ mod _tyr {
     use crate::store::{Store, connect, open};
     #[pymodule_export]
     use crate::stream::Feed;
+    #[pymodule_export]
+    use crate::stretch::Stretches;
     #[pymodule_export]
     use crate::transaction::Transaction;
     #[pymodule_export]

@@ -18,6 +18,7 @@ use crate::number::{Stat, Version};
 use crate::operation::refused;
 use crate::queue::Queue;
 use crate::store::Shared;
+use crate::stretch::{Stretches, range_of};
 
 /// A read-only view of a store at one moment.
 #[pyclass(frozen, module = "tyr._tyr")]
@@ -114,6 +115,28 @@ impl Snapshot {
             it.stat(&keyspace, key.0).await
         };
         self.run(keyspace, begin, |py, stat| Stat(stat).into_py_any(py))
+    }
+
+    #[pyo3(signature = (keyspace, key, offset=None, length=None))]
+    fn stretches(
+        &self,
+        keyspace: &Bound<'_, Keyspace>,
+        key: Key,
+        offset: Option<Count>,
+        length: Option<Count>,
+    ) -> Result<Py<PyAny>> {
+        let range = range_of(offset, length)?;
+        let begin = move |it: Arc<tyr::Snapshot>, keyspace: tyr::Keyspace| async move {
+            it.stretches(&keyspace, key.0, range).await
+        };
+        self.run(keyspace, begin, |py, page| Stretches(page).into_py_any(py))
+    }
+
+    fn allocated(&self, keyspace: &Bound<'_, Keyspace>, key: Key) -> Result<Py<PyAny>> {
+        let begin = move |it: Arc<tyr::Snapshot>, keyspace: tyr::Keyspace| async move {
+            it.allocated(&keyspace, key.0).await
+        };
+        self.run(keyspace, begin, |py, len| len.into_py_any(py))
     }
 
     #[pyo3(signature = (keyspace, **words))]

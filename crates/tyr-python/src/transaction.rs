@@ -328,6 +328,19 @@ impl Transaction {
         Ok(self.slot.with(|it| it.expect_version(inner, key.0, version.get().0))??)
     }
 
+    /// Adds the condition that none of these bytes was changed after that version.
+    fn assume(
+        &self,
+        keyspace: &Bound<'_, Keyspace>,
+        key: Key,
+        offset: Count,
+        length: Count,
+        version: &Bound<'_, Version>,
+    ) -> Result<()> {
+        let (inner, version) = (keyspace.get().of(&self.shared)?, version.get().0);
+        Ok(self.slot.with(|it| it.assume(inner, key.0, offset.0, length.0, version))??)
+    }
+
     /// Adds the condition that nobody has got the lock since.
     fn fence(&self, lock: &Bound<'_, Lock>) -> Result<Operation> {
         let fence = |lock: &tyr::Lock| self.slot.with(|it| it.fence(lock));

@@ -38,6 +38,7 @@ from tyr._tyr import (
     Operation,
     Page,
     Stat,
+    Stretches,
     Transform,
     Version,
 )
@@ -261,6 +262,12 @@ class Keyspace:
         read: bytes = await self._calls.run(self._inner.read, key, offset, length)
         return read
 
+    async def read_with_stat(self, key: _Key, offset: int, length: int) -> tuple[bytes, Stat]:
+        read: tuple[bytes, Stat] = await self._calls.run(
+            self._inner.read_with_stat, key, offset, length
+        )
+        return read
+
     async def get(self, key: _Key) -> bytes:
         read: bytes = await self._calls.run(self._inner.get, key)
         return read
@@ -268,6 +275,16 @@ class Keyspace:
     async def stat(self, key: _Key) -> Stat:
         stat: Stat = await self._calls.run(self._inner.stat, key)
         return stat
+
+    async def stretches(
+        self, key: _Key, offset: int | None = None, length: int | None = None
+    ) -> Stretches:
+        page: Stretches = await self._calls.run(self._inner.stretches, key, offset, length)
+        return page
+
+    async def allocated(self, key: _Key) -> int:
+        length: int = await self._calls.run(self._inner.allocated, key)
+        return length
 
     async def truncate(self, key: _Key, size: int) -> None:
         await self._calls.run(self._inner.truncate, key, size)
@@ -421,6 +438,11 @@ class Transaction(_Reading):
     def expect_version(self, keyspace: Keyspace, key: _Key, version: Version) -> None:
         self._inner.expect_version(_inner(keyspace), key, version)
 
+    def assume(
+        self, keyspace: Keyspace, key: _Key, offset: int, length: int, version: Version
+    ) -> None:
+        self._inner.assume(_inner(keyspace), key, offset, length, version)
+
     def fence(self, lock: Lock) -> Operation:
         if not isinstance(lock, Lock):
             raise TypeError(f"a lock of tyr.aio is wanted, not {type(lock).__name__}")
@@ -466,6 +488,21 @@ class Snapshot(_Reading):
     @property
     def version(self) -> Version:
         return self._inner.version
+
+    async def stretches(
+        self,
+        keyspace: Keyspace,
+        key: _Key,
+        offset: int | None = None,
+        length: int | None = None,
+    ) -> Stretches:
+        call = partial(self._inner.stretches, _inner(keyspace), key, offset, length)
+        page: Stretches = await self._calls.run(call)
+        return page
+
+    async def allocated(self, keyspace: Keyspace, key: _Key) -> int:
+        length: int = await self._calls.run(self._inner.allocated, _inner(keyspace), key)
+        return length
 
     async def list(self, keyspace: Keyspace, **words: Any) -> AsyncIterator[Entry]:
         while True:

@@ -32,6 +32,10 @@ class Async(AsyncStoreCase):
         self.assertEqual((await data.stat("a")).size, 50_005)
         await data.truncate("a", 3)
         self.assertEqual(await data.get("a"), b"one")
+        read, stat = await data.read_with_stat("a", 1, 9)
+        self.assertEqual((read, stat.size), (b"ne", 3))
+        self.assertEqual((await data.stretches("a", 0, 9)).written, [(0, 3)])
+        self.assertEqual(await data.allocated("a"), 3)
         self.assertEqual(await data.apply("n", 0, tyr.Transform.add("i32", -1)), -1)
         await data.compare_and_swap("a", 0, b"one", b"two")
         await data.clear("a", 0, 1)
@@ -39,6 +43,9 @@ class Async(AsyncStoreCase):
         with await self.store.snapshot() as snapshot:
             self.assertTrue(await data.delete("a"))
             self.assertEqual(await snapshot.get(data, "a"), b"\0wo")
+            # The first byte is a hole; a block of which some is written may count as a whole.
+            self.assertEqual((await snapshot.stretches(data, "a")).written[-1][1], 3)
+            self.assertIn(await snapshot.allocated(data, "a"), (2, 3))
             self.assertEqual([it.key async for it in snapshot.list(data)], [b"a", b"n"])
         wanted = [(data, "a", 0, 9), (data, "n", 0, 1)]
         self.assertEqual(await self.store.read_many(wanted), [None, b"\xff"])

@@ -42,6 +42,35 @@ class Blobs(StoreCase):
         self.assertEqual(list(doubles), [1.5, -2.0])
         self.assertEqual(self.data.read_into("d", 0, bytearray()), 0)
 
+    def test_bytes_come_with_what_the_blob_was_like_then(self):
+        self.data.put("a", b"0123456789")
+        read, stat = self.data.read_with_stat("a", 7, 9)
+        self.assertEqual((read, stat.size), (b"789", 10))
+        self.assertEqual(stat.version, self.data.stat("a").version)
+        with self.assertRaises(tyr.NotFound):
+            self.data.read_with_stat("b", 0, 1)
+
+    def test_it_is_told_where_holes_are(self):
+        mib = 1 << 20
+        self.data.write("disk", mib, bytes(3 * mib))
+        self.data.write("disk", 7 * mib, b"end")
+        page = self.data.stretches("disk")
+        self.assertEqual(page.written, [(mib, 4 * mib), (7 * mib, 7 * mib + 3)])
+        self.assertIsNone(page.resume)
+        self.assertEqual(self.data.allocated("disk"), 3 * mib + 3)
+        with self.store.snapshot() as before:
+            self.data.clear("disk", 2 * mib, mib)
+            written = [(mib, 2 * mib), (3 * mib, 4 * mib)]
+            self.assertEqual(self.data.stretches("disk", 0, 6 * mib).written, written)
+            self.assertEqual(self.data.stretches("disk", 5 * mib, mib).written, [])
+            self.assertEqual(before.stretches(self.data, "disk", length=6 * mib).written,
+                             [(mib, 4 * mib)])
+            self.assertEqual(before.allocated(self.data, "disk"), 3 * mib + 3)
+        with self.assertRaises(tyr.NotFound):
+            self.data.stretches("none")
+        with self.assertRaisesRegex(tyr.InvalidArgument, "length"):
+            self.data.stretches("disk", -1)
+
     def test_numbers_are_changed_in_place(self):
         add = tyr.Transform.add("u64", 2)
         self.assertEqual(self.data.apply("n", 0, add), 2)

@@ -54,6 +54,19 @@ class Transactions(StoreCase):
         with self.assertRaises(tyr.AlreadyExists):
             t.commit()
 
+    def test_what_is_known_without_a_read_is_a_condition(self):
+        self.data.put("a", bytes(1 << 20))
+        version = self.data.stat("a").version
+        self.data.write("a", 1 << 19, b"new")
+        for offset, is_changed in ((0, False), (1 << 19, True)):
+            t = self.store.begin()
+            t.assume(self.data, "a", offset, 3, version)
+            t.put(self.data, "b", b"")
+            if is_changed:
+                self.assertRaises(tyr.Conflict, t.commit)
+            else:
+                t.commit()
+
     def test_what_was_read_and_changed_meanwhile_is_a_conflict(self):
         self.data.put("a", b"one")
         t = self.store.begin()
