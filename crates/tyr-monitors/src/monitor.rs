@@ -23,7 +23,7 @@ use super::consensus::journal::{PAYLOAD_LEN_MAX, SEGMENT_LEN};
 use super::consensus::log::LogStore;
 use super::consensus::machine::{Committed, Machine};
 use super::consensus::network::Network;
-use super::consensus::succession::Succession;
+use super::consensus::succession::{Succession, resign};
 use super::consensus::types::Raft;
 use super::leadership::{self, batch};
 use super::options::MonitorOptions;
@@ -180,11 +180,15 @@ impl Monitor {
         let stopped = |error: String| Error::unavailable(format!("Raft does not start: {error}"));
         let config = options.raft().validate().map_err(|error| stopped(error.to_string()))?;
         let node = u64::from(options.node.0);
+        let was_leading = resign(&log, node).await.map_err(|error| stopped(error.to_string()))?;
         let raft =
             OpenRaft::new(node, Arc::new(config), network.clone(), log.clone(), machine).await;
         let raft: Raft = raft.map_err(|error| stopped(error.to_string()))?;
         if is_pristine {
             initialize(&raft, &options).await?;
+        }
+        if was_leading {
+            raft.trigger().elect().await.map_err(|error| stopped(error.to_string()))?;
         }
         // From here on its metrics say whether it votes.
         let state = raft.with_raft_state(|_| ()).await;

@@ -17,10 +17,12 @@
 use std::sync::Arc;
 
 use openraft::raft::{AppendEntriesRequest, VoteRequest};
+use openraft::storage::RaftLogStorage;
 use openraft::{CommittedLeaderId, LogId, Vote};
 use parking_lot::Mutex;
 
-use super::types::Raft;
+use super::log::LogStore;
+use super::types::{Raft, StorageError};
 
 /// An entry of no log. Raft takes over the term of a message before it looks whether it has what
 /// the message goes on from; with this it has not, and does nothing else.
@@ -52,6 +54,26 @@ impl Succession {
         let is_next = request.vote.leader_id.term == leader.leader_id.term + 1;
         is_next.then_some(leader)
     }
+}
+
+/// Has a monitor that led and starts again lead no more until it is elected anew; answers whether
+/// it led.
+///
+/// Raft would have it go on in the same term, and take for current what it knows to be committed.
+/// After a restart that is what its snapshot has, which may be less than it has answered before:
+/// only the first entry of a term of its own, once committed, says that all before it is.
+///
+/// # Errors
+/// When the disk refuses.
+pub async fn resign(log: &LogStore, monitor: u64) -> Result<bool, StorageError> {
+    let mut log = log.clone();
+    let vote = log.read_vote().await?;
+    let Some(vote) = vote.filter(|vote| vote.is_committed()) else { return Ok(false) };
+    let was_leading = vote.leader_id.voted_for() == Some(monitor);
+    if was_leading {
+        log.save_vote(&Vote::new(vote.leader_id.term, monitor)).await?;
+    }
+    Ok(was_leading)
 }
 
 /// Lets go of the leader of this vote, if this monitor still follows it: the candidate of `request`

@@ -253,6 +253,30 @@ async fn all_monitors_killed_at_once_go_on_from_their_disks() {
     assert!(world.map().epoch >= epoch);
 }
 
+/// The term of a monitor.
+async fn term(world: &World, node: u16) -> u64 {
+    let monitor = world.monitor(node);
+    let term = monitor.shared.raft.with_raft_state(|it| it.vote_ref().leader_id.term);
+    term.await.unwrap()
+}
+
+/// It has not applied yet what it committed before, and does not know that it did.
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_is_back_before_another_was_elected_answers_by_all_that_it_committed() {
+    let mut world = World::formed(3, 3).await;
+    for count in 0..10_u8 {
+        let leader = world.wait_for_leader().await;
+        let transaction = Transaction::new().put(path("service/a"), vec![count]);
+        world.monitor(leader).transact(transaction).await.unwrap();
+        let before = term(&world, leader).await;
+        world.kill_monitor(leader).await;
+        world.start_monitor(leader).await;
+        assert_eq!(value(&world.client(leader), "service/a").await, [count]);
+        let leader = world.wait_for_leader().await;
+        assert!(term(&world, leader).await > before, "who leads was elected since");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn one_that_was_away_for_long_gets_a_snapshot() {
     let mut world = World::formed(3, 3).await;
