@@ -52,23 +52,19 @@ class Calls:
         try:
             return await future
         except asyncio.CancelledError:
-            left = self._futures.get(tag)
+            left = self._futures.pop(tag, None)
             if left is future:
                 # A call that is under way is withdrawn. If its answer was there before, that comes.
                 left = self._futures[tag] = loop.create_future()
                 self.queue.cancel(tag)
                 self._take()
-            elif left is not None:
-                del self._futures[tag]
-            if left is not None:
-                future = left
                 try:
                     # Its task goes on when nothing of it is under way any more: soon.
-                    await asyncio.wait([future])
+                    await asyncio.wait([left])
                 except asyncio.CancelledError:
-                    future.add_done_callback(partial(_forget, unwanted))
+                    left.add_done_callback(partial(_forget, unwanted))
                     raise
-            _forget(unwanted, future)
+            _forget(unwanted, future if left is None else left)
             del future, left
             raise
 
