@@ -66,7 +66,7 @@ fn total_while(tree: &Path, between: impl FnOnce()) -> u64 {
 /// The same by programs of the system, which take a moment, read it, and give it up.
 fn total_of_programs(at: &Path) -> u64 {
     let script = r#"
-        moment=$(mktemp -d "$1/.tyr/now/XXXXXXXX") &&
+        moment=$(mktemp -d -p "$1/.tyr/now") &&
         awk '{ total += $1 } END { print total }' "$moment"/[0-9]/* &&
         rmdir "$moment""#;
     let output = Command::new("sh").args(["-c", script, "sh"]).arg(at).output().unwrap();
