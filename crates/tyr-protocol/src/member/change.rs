@@ -201,18 +201,13 @@ impl<S: Store> Turn<'_, S> {
         // Most maps take nothing from this node; and of who returns mostly nothing has to go but
         // what was on its way when it went down.
         let may_lose = before.is_none_or(|before| may_lose(&before, map, node));
-        let those = match (may_lose, is_anew) {
-            (false, false) => Some(Vec::new()),
-            (false, true) => self.above_difference(map),
-            (true, _) => None,
-        };
-        let Some(those) = those else { return self.release_in_walk(map, is_anew) };
-        for held in those {
-            if self.is_let_go(&held, map, is_anew) {
-                self.release(&held.name);
-            }
+        if !may_lose && !is_anew {
+            return;
         }
-        debug_assert!(!is_anew || self.is_all_kept(map), "D5: more is let go of than memory tells");
+        let those = if may_lose { None } else { self.above_difference(map) };
+        let Some(those) = those else { return self.release_in_walk(map, is_anew) };
+        self.release_those(&those, map, is_anew);
+        debug_assert!(self.is_all_kept(map), "D5: more is let go of than memory tells");
     }
 
     /// The same, of all that is here: a microsecond each.
@@ -223,13 +218,17 @@ impl<S: Store> Turn<'_, S> {
             debug_assert!(held.is_sorted_by(|one, next| one.name < next.name), "in order, once");
             let is_end = held.len() < PAGE;
             after = held.last().map(|held| held.name.clone());
-            for held in held {
-                if self.is_let_go(&held, map, is_anew) {
-                    self.release(&held.name);
-                }
-            }
+            self.release_those(&held, map, is_anew);
             if is_end {
                 return;
+            }
+        }
+    }
+
+    fn release_those(&mut self, held: &[LocalChunk], map: &ClusterMap, is_anew: bool) {
+        for held in held {
+            if self.is_let_go(held, map, is_anew) {
+                self.release(&held.name);
             }
         }
     }
