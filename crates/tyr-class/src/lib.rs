@@ -10,14 +10,15 @@
 //!            Map                keys and values, in the bytes of a companion blob
 //! ```
 //!
-//! Who runs a call, where, and how what it wrote becomes a transaction is not said here: a node
-//! does it in place, a client in a transaction of its own, a test in memory. There is no clock,
-//! thread or file here either.
+//! Who runs a call, where, and in which transaction is not said here: a node does it for clients, a
+//! program in a transaction of its own, a test in memory. There is no clock, thread or file here
+//! either.
 //!
 //! Reading order: [`class`] says what a class is, [`context`] what a method sees, [`failure`] how
 //! it fails, [`call`](mod@call) how it is kept within [`limits`], [`draft`] how what a failed call
-//! wrote is nowhere; [`map`] has keys and values, [`lua`] the classes in Lua, [`testing`] a blob in
-//! memory.
+//! wrote is nowhere; [`object`] how what a call did becomes operations of a transaction, [`batch`]
+//! how that is done for several at once; [`map`] has keys and values, [`lua`] the classes in Lua,
+//! [`testing`] a blob in memory.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -41,6 +42,7 @@
 //! # Ok::<(), tyr_types::Error>(())
 //! ```
 
+pub mod batch;
 pub mod call;
 pub mod class;
 pub mod context;
@@ -49,8 +51,10 @@ pub mod failure;
 pub mod limits;
 pub mod lua;
 pub mod map;
+pub mod object;
 pub mod testing;
 
+pub use batch::Batch;
 pub use call::call;
 pub use class::{Class, ClassInfo, MethodInfo, MethodKind};
 pub use context::{Companion, Context, LogLevel};
@@ -59,4 +63,5 @@ pub use failure::{Failure, Limit};
 pub use limits::Limits;
 pub use lua::{Clock, LuaClass};
 pub use map::{Map, Region};
+pub use object::{Access, Blobs, COMPANION, Object, Occasion};
 pub use tyr_types::TransactionId;

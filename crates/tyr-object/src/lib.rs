@@ -10,7 +10,7 @@
 //!    ├─ host        queues of calls; several calls of an object as one transaction
 //!    ├─ hosting     calls that come from elsewhere, at a node of a cluster
 //!    ├─ seat        services with a state in memory, at one node at a time
-//!    └─ access      a call's view of its object, in a transaction
+//!    └─ access      an object in a transaction of this store
 //! ```
 //!
 //! An *object* is a blob and its companion, which has its map: the key of the blob and `\0m`. In a
@@ -75,10 +75,7 @@ pub use seat::name::SeatName;
 pub use seat::record::{Assignment, NodeSeats, SeatLoad, SeatMode};
 pub use seat::{Answering, Seat, SeatKind};
 pub use tyr_class::testing::TestOutcome;
-pub use tyr_class::{Class, Failure, Limits};
-
-/// What comes behind the key of an object's blob in that of its companion, which has its map.
-pub const COMPANION: &[u8] = b"\0m";
+pub use tyr_class::{COMPANION, Class, Failure, Limits};
 
 /// Runs the tests that a script brings, in memory: no store is needed. `name` is that of the class
 /// where the script does not say it.

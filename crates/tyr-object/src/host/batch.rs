@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tyr::blocking::{Transaction, Tyr};
-use tyr::{Bytes, Error, ErrorKind, Result, Stat};
-use tyr_class::{Class, Context, Draft, Failure, LogLevel, TransactionId, call};
+use tyr::{Bytes, Error, ErrorKind, Result};
+use tyr_class::{Access, Batch, Class, Failure};
 
 use super::pool::Permits;
 use super::queue::Waiting;
-use crate::access::{Access, Object, Occasion, log};
+use crate::access::{Object, Within, occasion};
 use crate::library::Library;
 
 /// A batch that has taken so long is committed, and what is left of it is the next.
@@ -31,8 +31,8 @@ const TRIES_MAX: u32 = 64;
 const PAUSE_MIN: Duration = Duration::from_micros(20);
 const PAUSE_MAX: Duration = Duration::from_millis(10);
 
-/// What a batch is run on.
-pub(super) struct Batch<'a> {
+/// What batches of an object are run on.
+pub(super) struct Batches<'a> {
     pub store: &'a Tyr,
     pub library: &'a Library,
     pub object: &'a Object,
@@ -46,7 +46,7 @@ type Answers = Vec<Result<Bytes, Failure>>;
 /// The classes of a batch, by name.
 type Classes = HashMap<String, Result<Arc<dyn Class>>>;
 
-impl Batch<'_> {
+impl Batches<'_> {
     /// Runs them and answers them; answers those that are to be run again.
     pub fn run(&self, calls: Vec<Waiting>) -> Vec<Waiting> {
         let now = Instant::now();
@@ -104,9 +104,10 @@ impl Batch<'_> {
     ) -> Result<Answers> {
         let permit = self.permits.map(Permits::take);
         let begun = Instant::now();
-        let occasion = Occasion::now(&calls[0].caller)?;
-        let mut access = Access { transaction, object: self.object, occasion };
-        let mut all = Draft::new(&mut access);
+        let mut within = Within { transaction, keyspace: self.object.keyspace() };
+        let occasion = occasion(&calls[0].caller)?;
+        let mut access = Access { blobs: &mut within, object: self.object.parts(), occasion };
+        let mut all = Batch::new(&mut access);
         let mut answers = Answers::new();
         for waiting in calls {
             let Some(answer) = run_one(&mut all, waiting, classes)? else { break };
@@ -123,7 +124,7 @@ impl Batch<'_> {
 
 /// Runs a call on what those before it did; `None` when it has to be the first.
 fn run_one(
-    all: &mut Draft<'_>,
+    all: &mut Batch<'_>,
     waiting: &Waiting,
     classes: &Classes,
 ) -> Result<Option<Result<Bytes, Failure>>> {
@@ -132,19 +133,8 @@ fn run_one(
         Ok(class) => class,
         Err(error) => return Ok(Some(Err(Failure::Context(error.duplicate())))),
     };
-    let occasion = Occasion::now(&waiting.caller)?;
-    let mut next = Next { all, occasion, is_version_wanted: false };
-    let mut draft = Draft::new(&mut next);
-    let answer = match call(&**class, &wanted.method, &mut draft, &wanted.input) {
-        Ok(answer) => draft.hand_on().map(|()| answer).map_err(Failure::from),
-        Err(failure) => Err(failure),
-    };
-    match answer {
-        _ if next.is_version_wanted => Ok(None),
-        // The store's: what the transaction has read is not there any more.
-        Err(Failure::Context(error)) if error.kind().is_retryable() => Err(error),
-        answer => Ok(Some(answer)),
-    }
+    let occasion = occasion(&waiting.caller)?;
+    all.call(occasion, &**class, &wanted.method, &wanted.input)
 }
 
 /// Answers calls; answers those that want to be run again.
@@ -188,78 +178,4 @@ fn too_late() -> Error {
         "the call has waited for others of its object for longer than anybody waits for it; it \
          was not run",
     )
-}
-
-/// What a call sees that comes after others: the object as they leave it, on its own occasion.
-struct Next<'a, 'b> {
-    all: &'a mut Draft<'b>,
-    occasion: Occasion<'a>,
-    /// Whether it asked for the version of what they wrote, which has none yet.
-    is_version_wanted: bool,
-}
-
-impl Context for Next<'_, '_> {
-    fn stat(&mut self) -> Result<Option<Stat>> {
-        if self.all.is_changed() {
-            self.is_version_wanted = true;
-            return Err(Error::unavailable("the version is known when the batch is committed"));
-        }
-        self.all.stat()
-    }
-
-    fn size(&mut self) -> Result<Option<u64>> {
-        self.all.size()
-    }
-
-    fn read(&mut self, offset: u64, len: u64) -> Result<Bytes> {
-        self.all.read(offset, len)
-    }
-
-    fn write(&mut self, offset: u64, data: &[u8]) -> Result<()> {
-        self.all.write(offset, data)
-    }
-
-    fn truncate(&mut self, size: u64) -> Result<()> {
-        self.all.truncate(size)
-    }
-
-    fn create(&mut self) -> Result<bool> {
-        self.all.create()
-    }
-
-    fn remove(&mut self) -> Result<bool> {
-        self.all.remove()
-    }
-
-    fn map_size(&mut self) -> Result<u64> {
-        self.all.map_size()
-    }
-
-    fn map_read(&mut self, offset: u64, len: u64) -> Result<Bytes> {
-        self.all.map_read(offset, len)
-    }
-
-    fn map_write(&mut self, offset: u64, data: &[u8]) -> Result<()> {
-        self.all.map_write(offset, data)
-    }
-
-    fn map_truncate(&mut self, size: u64) -> Result<()> {
-        self.all.map_truncate(size)
-    }
-
-    fn now_us(&self) -> u64 {
-        self.occasion.now_us
-    }
-
-    fn caller(&self) -> &str {
-        self.occasion.caller
-    }
-
-    fn transaction(&self) -> TransactionId {
-        self.occasion.id
-    }
-
-    fn log(&mut self, level: LogLevel, text: &str) {
-        log(level, self.occasion.caller, text);
-    }
 }

@@ -23,13 +23,13 @@ use std::time::{Duration, Instant};
 
 use tyr::blocking::{Keyspace, Transaction, Tyr};
 use tyr::{Bytes, Error, ErrorKind, Key, Result};
-use tyr_class::{Class, Draft, Failure, MethodKind, call};
+use tyr_class::{Access, Class, Failure, MethodKind};
 
-use self::batch::Batch;
+use self::batch::Batches;
 use self::pool::Pool;
 pub(crate) use self::queue::Waiting;
 use self::queue::{Queues, Turn};
-use crate::access::{Access, Object, Occasion};
+use crate::access::{Object, Within, occasion};
 use crate::begun::Begun;
 use crate::call::Call;
 use crate::library::{self, Library};
@@ -138,9 +138,9 @@ impl Host {
         let calls = turn.take();
         let Shared { store, library, pool, .. } = &*self.shared;
         let permits = is_pooled.then_some(pool.permits());
-        let batch = Batch { store, library, object: turn.object(), permits };
+        let batches = Batches { store, library, object: turn.object(), permits };
         // A method in Rust may panic: that has been said, and those of this batch are not answered.
-        let left = catch_unwind(AssertUnwindSafe(|| batch.run(calls)));
+        let left = catch_unwind(AssertUnwindSafe(|| batches.run(calls)));
         turn.put_back(left.unwrap_or_default());
         turn.next()
     }
@@ -194,12 +194,10 @@ pub(crate) fn run_alone(
     wanted: &Call,
     caller: &str,
 ) -> Result<Bytes, Failure> {
-    let occasion = Occasion::now(caller)?;
-    let mut access = Access { transaction, object, occasion };
-    let mut draft = Draft::new(&mut access);
-    let answer = call(class, &wanted.method, &mut draft, &wanted.input)?;
-    draft.hand_on()?;
-    Ok(answer)
+    let mut within = Within { transaction, keyspace: object.keyspace() };
+    let occasion = occasion(caller)?;
+    let mut access = Access { blobs: &mut within, object: object.parts(), occasion };
+    access.call(class, &wanted.method, &wanted.input)
 }
 
 /// The thread that ran the call ended without an answer.
