@@ -185,6 +185,25 @@ fn without_fences_two_holders_of_a_lock_write_the_same() {
     assert!((0..20).any(is_noticed), "nobody misses K4");
 }
 
+/// C1: calls that commit though what they have read has changed.
+#[test]
+fn calls_that_are_not_validated_are_noticed() {
+    assert!(is_noticed(missing(Rule::C1, "calls", 0, 20)), "nobody misses C1");
+}
+
+/// Here clients go by what they have read of a class for longer than who replaces it waits.
+#[test]
+fn calls_of_a_class_that_was_replaced_long_before_are_noticed() {
+    let named = library::named("calls").expect("the library has it");
+    let text = named.text.replace("objects 3", "objects 3 kept 3000");
+    let scenario = parse(&text).expect("it is a scenario");
+    let is_noticed = |seed| {
+        let report = trial::run(&scenario, seed, Manner::default()).expect("it runs");
+        report.violations.iter().any(|violation| violation.contains("replaced by"))
+    };
+    assert!((0..20).any(is_noticed), "nobody notices");
+}
+
 #[test]
 fn the_rules_of_reads_are_missed_when_they_are_taken_away() {
     are_noticed(READS);

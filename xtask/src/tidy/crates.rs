@@ -79,7 +79,7 @@ const EDGES: [(&str, &[&str]); 33] = [
             "tyr-zlog",
         ],
     ),
-    ("tyr-sim", &["tyr-types", "tyr-protocol", "tyr-store", "tyr-engine"]),
+    ("tyr-sim", &["tyr-types", "tyr-class", "tyr-protocol", "tyr-store", "tyr-engine"]),
     ("tyr-fuzz", &["tyr-types", "tyr-protocol"]),
     (
         "tyr-trial",

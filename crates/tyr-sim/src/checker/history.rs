@@ -163,6 +163,27 @@ pub struct Attempted {
     pub fate: Fate,
     /// What its operations answered.
     pub answers: Vec<Answer>,
+    /// The calls of methods that its operations came of.
+    pub calls: Vec<Called>,
+}
+
+/// A call of a method in a transaction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Called {
+    /// The object, by the name of its blob.
+    pub object: BlobName,
+    /// The version of the class that it ran by.
+    pub version: u64,
+    /// The method.
+    pub method: &'static str,
+    /// Its input.
+    pub input: Bytes,
+    /// By which it is told from others.
+    pub id: TransactionId,
+    /// When it began, as the method saw it.
+    pub now_us: u64,
+    /// What it answered, or how it failed.
+    pub answer: Result<Bytes, String>,
 }
 
 /// What became of a transaction, as far as its client knows.

@@ -34,8 +34,8 @@ pub mod timeline;
 
 pub use self::answers::Allowed;
 pub use self::history::{
-    Answer, Attempted, Deed, Entry, Fate, Found, HeardNotice, History, Holding, Listed, Noticed,
-    Piece, Seen, WatchedSince,
+    Answer, Attempted, Called, Deed, Entry, Fate, Found, HeardNotice, History, Holding, Listed,
+    Noticed, Piece, Seen, WatchedSince,
 };
 pub use self::pieces::{Staged, pieces_are_given_back};
 pub use self::replay::Replayed;

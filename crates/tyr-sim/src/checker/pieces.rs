@@ -56,8 +56,8 @@ mod tests {
     #[test]
     fn what_was_used_or_dropped_or_is_late_is_not_to_stay() {
         let entry = |fate| {
-            let (id, reads, blobs, answers) = (None, Vec::new(), Vec::new(), Vec::new());
-            let deed = Deed::Transaction(Attempted { id, reads, blobs, fate, answers });
+            let (id, reads, blobs, answers, calls) = Default::default();
+            let deed = Deed::Transaction(Attempted { id, reads, blobs, fate, answers, calls });
             Entry { client: 0, workload: 0, start_us: 0, end_us: None, deed, pages: Vec::new() }
         };
         let fates = [Fate::NotSubmitted, Fate::Committed(Timestamp::ZERO), Fate::Unknown];

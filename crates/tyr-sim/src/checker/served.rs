@@ -87,6 +87,7 @@ mod tests {
             blobs,
             fate,
             answers: Vec::new(),
+            calls: Vec::new(),
         });
         Entry { client: 9, workload: 0, start_us: 100, end_us, deed, pages: Vec::new() }
     }

@@ -83,7 +83,8 @@ impl Case {
         if let (Some(at), false) = (at, writes.is_empty()) {
             self.applied.note(id, time(at));
         }
-        let attempted = Attempted { id: Some(id), reads, blobs, fate, answers: Vec::new() };
+        let (answers, calls) = Default::default();
+        let attempted = Attempted { id: Some(id), reads, blobs, fate, answers, calls };
         match &mut self.add(times, Deed::Transaction(attempted)).deed {
             Deed::Transaction(attempted) => attempted,
             _ => unreachable!("it was just made"),

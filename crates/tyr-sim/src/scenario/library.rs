@@ -144,6 +144,9 @@ const TEXTS: &[(&str, &str)] = texts![
     "real-kept-away",
     "real-kept-moves",
     "alone-restarts",
+    "calls",
+    "calls-moves",
+    "real-calls",
 ];
 
 static LIBRARY: LazyLock<Vec<Named>> = LazyLock::new(|| {

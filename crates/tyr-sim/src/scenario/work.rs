@@ -5,6 +5,7 @@ use tyr_types::{Error, Result};
 use crate::workload::bank::Bank;
 use crate::workload::borders::Borders;
 use crate::workload::caches::Caches;
+use crate::workload::calls::Calls;
 use crate::workload::copies::Copies;
 use crate::workload::counters::Counters;
 use crate::workload::ends::Ends;
@@ -34,7 +35,7 @@ struct Kind {
     make: fn(Space, &[u64]) -> Box<dyn Workload>,
 }
 
-const KINDS: [Kind; 20] = [
+const KINDS: [Kind; 21] = [
     Kind {
         name: "bank",
         parameters: &[("accounts", 20)],
@@ -51,6 +52,14 @@ const KINDS: [Kind; 20] = [
         make: |space, values| {
             let caches = Caches::new(space, values[0] as usize);
             Box::new(caches.with_groups(values[1] as usize, values[2]))
+        },
+    },
+    Kind {
+        name: "calls",
+        parameters: &[("objects", 3), ("batch", 3), ("changes", 3), ("kept", 500)],
+        make: |space, values| {
+            let calls = Calls::new(space, values[0] as usize, values[1], values[2]);
+            Box::new(calls.with_kept(values[3].saturating_mul(1_000)))
         },
     },
     Kind {

@@ -7,13 +7,16 @@
 //!
 //! [`bank`], [`borders`], [`lists`], [`registers`], [`counters`], [`log`], [`rewrites`], [`ends`],
 //! [`pages`], [`rooms`], [`sides`], [`snapshots`], [`stocks`], [`locks`], [`caches`], [`watches`],
-//! [`uploads`] and [`copies`] are the workloads; [`locking`] is what is done with a lease,
-//! [`uploading`] what goes ahead of a transaction, [`copying`] what nodes fill of that,
-//! [`stretching`] what is asked of stretches, [`probe`] what every run ends with.
+//! [`uploads`], [`copies`] and [`calls`] are the workloads; [`locking`] is what is done with a
+//! lease, [`uploading`] what goes ahead of a transaction, [`copying`] what nodes fill of that,
+//! [`calling`] what methods do in one, [`stretching`] what is asked of stretches, [`probe`] what
+//! every run ends with.
 
 pub mod bank;
 pub mod borders;
 pub mod caches;
+pub mod calling;
+pub mod calls;
 pub mod copies;
 pub mod copying;
 pub mod counters;
@@ -50,6 +53,7 @@ use tyr_types::{
 use crate::checker::{Deed, Entry, History, Replayed, Seen};
 use crate::random::Random;
 
+use self::calling::Run;
 use self::copying::Copied;
 use self::locking::Locked;
 pub use self::runner::{Next, Runner};
@@ -110,6 +114,8 @@ pub enum Work {
         /// What to do then; nothing makes it a transaction that only reads.
         then: Then,
     },
+    /// Call methods: read what they ask for, then commit what came of them.
+    Call(Run),
     /// Read one blob, list its group at the S of that, one after the other, then commit what
     /// follows from what was read and listed.
     TransactListing {

@@ -20,6 +20,7 @@ use tyr_types::{BlobOperations, ErrorKind, KeyspaceId, ReadCheck, Timestamp, Tra
 use self::answers::{aborted, committed, failed, listed, read, saw, seen_of, stretched};
 use self::notifying::Notifying;
 use self::watching::Watching;
+use super::calling::Run;
 use super::copying::Copying;
 use super::locking::Locking;
 use super::paging::Paging;
@@ -54,6 +55,7 @@ pub enum Next {
 }
 
 /// What a client is in the middle of.
+#[derive(Default)]
 struct Doing {
     /// Its entry in the history.
     entry: usize,
@@ -61,6 +63,8 @@ struct Doing {
     reads: VecDeque<Want>,
     /// What a transaction does when it has read.
     then: Option<Then>,
+    /// The methods that it runs.
+    calling: Option<Run>,
     /// What it still has to list, and of which blobs.
     listing: Paging,
     /// Of what it still has to ask which bytes are written.
@@ -346,7 +350,7 @@ impl Runner {
                 seen.push(Seen::asked(want.clone(), now_us));
                 Call::Read { want, place: Place::At(at) }
             }
-            Deed::Transaction(attempted) => match doing.reads.pop_front() {
+            Deed::Transaction(attempted) => match doing.next_read(attempted, now_us) {
                 Some(want) => {
                     let before = attempted.reads.iter();
                     let mut same = before.filter(|seen| seen.want.blob == want.blob);

@@ -37,6 +37,24 @@ fn a_cluster_over_the_store_itself_keeps_every_promise() {
     }
 }
 
+/// What methods answered, and what they left, while nodes crash, come and go, and their class is
+/// replaced.
+#[test]
+fn one_order_explains_all_calls_while_nodes_come_and_go_and_classes_change() {
+    let committed = |entry: &&crate::checker::Entry| match &entry.deed {
+        crate::checker::Deed::Transaction(it) => it.is_committed() && !it.calls.is_empty(),
+        _ => false,
+    };
+    for (name, seeds) in [("calls", 0..12), ("calls-moves", 0..8), ("real-calls", 0..4)] {
+        for seed in seeds {
+            let report = run(name, seed);
+            assert!(report.is_clean(), "{name}, seed {seed}: {:#?}", report.violations);
+            let calls = report.history.entries.iter().filter(committed).count();
+            assert!(calls > 50, "{name}, seed {seed}: {calls}");
+        }
+    }
+}
+
 /// Chunks that come in several pieces while they are written: what is behind a piece is waited for
 /// (D2); what a fold took over by value is read from there; who caught up by lists, which say
 /// nothing of what is deleted, does not say what a deletion of before answered (F4); and what went

@@ -1,9 +1,10 @@
 //! What a client begins: its entry in the history, and what it still has to read, list or ask.
 
-use tyr_protocol::session::Call;
+use tyr_protocol::session::{Call, Want};
 use tyr_types::{BlobOperations, Timestamp};
 
 use super::super::Work;
+use super::super::calling::Ran;
 use super::super::copying::Copying;
 use super::super::locking::{Locked, Locking};
 use super::super::paging::Paging;
@@ -13,6 +14,85 @@ use super::{Doing, Runner};
 use crate::checker::{Attempted, Deed, Entry, Fate, Seen};
 
 impl Doing {
+    /// What a transaction reads next: what it was to read, or what its methods ask for.
+    pub(super) fn next_read(&mut self, attempted: &mut Attempted, now_us: u64) -> Option<Want> {
+        if let Some(want) = self.reads.pop_front() {
+            return Some(want);
+        }
+        match self.calling.as_mut()?(&attempted.reads, now_us) {
+            Ran::Wants(want) => Some(want),
+            Ran::Through { blobs, calls } => {
+                (attempted.blobs, attempted.calls, self.calling) = (blobs, calls, None);
+                None
+            }
+        }
+    }
+
+    /// What goes into the history of some work, and what a client is in the middle of then.
+    fn of(work: Work, now_us: u64) -> (Deed, Self) {
+        let transaction = |blobs| Deed::Transaction(attempted(blobs));
+        let mut doing = Self::default();
+        let deed = match work {
+            Work::Commit(blobs) => transaction(blobs),
+            Work::Upload { blobs, afterwards, pause_us } => {
+                (doing.afterwards, doing.pause_us) = (afterwards, pause_us);
+                transaction(blobs)
+            }
+            Work::Copy { copied, pause_us } => {
+                (doing.reads, doing.pause_us) = ([copied.from.clone()].into(), pause_us);
+                let is_validated = copied.is_validated;
+                doing.copying = Some(Copying::new(copied));
+                match is_validated {
+                    true => transaction(Vec::new()),
+                    false => Deed::Snapshot(Vec::new()),
+                }
+            }
+            Work::Transact { reads, then } => {
+                (doing.reads, doing.then) = (reads.into(), Some(then));
+                transaction(Vec::new())
+            }
+            Work::Call(run) => {
+                doing.calling = Some(run);
+                transaction(Vec::new())
+            }
+            Work::TransactListing { first, scans, among, then } => {
+                (doing.reads, doing.then) = ([first].into(), Some(then));
+                doing.listing = Paging::new(scans, among);
+                transaction(Vec::new())
+            }
+            Work::Read(want) => {
+                doing.reads = [want.clone()].into();
+                Deed::Read(Seen::asked(want, now_us))
+            }
+            Work::Snapshot { reads, pause_us } => {
+                (doing.reads, doing.pause_us) = (reads.into(), pause_us);
+                Deed::Snapshot(Vec::new())
+            }
+            Work::Moment { reads, pause_us } => {
+                (doing.reads, doing.pause_us) = (reads.into(), pause_us);
+                Deed::Moment(Vec::new())
+            }
+            Work::List { first, scans, among, pause_us } => {
+                (doing.reads, doing.pause_us) = ([first].into(), pause_us);
+                doing.listing = Paging::new(scans, among);
+                Deed::Snapshot(Vec::new())
+            }
+            Work::Stretches { first, range, chunk_size, pause_us } => {
+                doing.stretching = Stretching::new(&first.blob, range, chunk_size);
+                (doing.reads, doing.pause_us) = ([first].into(), pause_us);
+                Deed::Snapshot(Vec::new())
+            }
+            Work::ReadMany(reads) => {
+                doing.reads = reads.into();
+                Deed::ReadMany(Vec::new())
+            }
+            Work::AtKept(_) | Work::Watch(_) | Work::Notify { .. } | Work::Locked(_) => {
+                unreachable!("it was looked into before")
+            }
+        };
+        (deed, doing)
+    }
+
     /// A transaction has read all: what it uploads, or drops of that, and then what it commits.
     pub(super) fn commit(&mut self, attempted: &mut Attempted) -> Call {
         if let Some(then) = self.then.take() {
@@ -45,8 +125,8 @@ impl Doing {
 
 /// A transaction that was not submitted yet.
 fn attempted(blobs: Vec<BlobOperations>) -> Attempted {
-    let (reads, answers) = (Vec::new(), Vec::new());
-    Attempted { id: None, reads, blobs, fate: Fate::NotSubmitted, answers }
+    let (reads, answers, calls) = Default::default();
+    Attempted { id: None, reads, blobs, fate: Fate::NotSubmitted, answers, calls }
 }
 
 impl Runner {
@@ -89,73 +169,21 @@ impl Runner {
         now_us: u64,
         is_set_up: bool,
     ) {
-        let (mut listing, mut stretching, mut copying, mut afterwards) = Default::default();
         let (moment, work) = self.at_kept(client, work);
-        let (deed, reads, then, pause_us) = match work {
-            Work::Commit(blobs) => (Deed::Transaction(attempted(blobs)), Vec::new(), None, 0),
-            Work::Upload { blobs, afterwards: its, pause_us } => {
-                afterwards = its;
-                (Deed::Transaction(attempted(blobs)), Vec::new(), None, pause_us)
-            }
-            Work::Copy { copied, pause_us } => {
-                let deed = match copied.is_validated {
-                    true => Deed::Transaction(attempted(Vec::new())),
-                    false => Deed::Snapshot(Vec::new()),
-                };
-                let reads = vec![copied.from.clone()];
-                copying = Some(Copying::new(copied));
-                (deed, reads, None, pause_us)
-            }
-            Work::Transact { reads, then } => {
-                (Deed::Transaction(attempted(Vec::new())), reads, Some(then), 0)
-            }
-            Work::TransactListing { first, scans, among, then } => {
-                listing = Paging::new(scans, among);
-                (Deed::Transaction(attempted(Vec::new())), vec![first], Some(then), 0)
-            }
-            Work::Read(want) => {
-                (Deed::Read(Seen::asked(want.clone(), now_us)), vec![want], None, 0)
-            }
-            Work::Snapshot { reads, pause_us } => {
-                (Deed::Snapshot(Vec::new()), reads, None, pause_us)
-            }
-            Work::Moment { reads, pause_us } => (Deed::Moment(Vec::new()), reads, None, pause_us),
-            Work::List { first, scans, among, pause_us } => {
-                listing = Paging::new(scans, among);
-                (Deed::Snapshot(Vec::new()), vec![first], None, pause_us)
-            }
-            Work::Stretches { first, range, chunk_size, pause_us } => {
-                stretching = Stretching::new(&first.blob, range, chunk_size);
-                (Deed::Snapshot(Vec::new()), vec![first], None, pause_us)
-            }
-            Work::AtKept(_) => unreachable!("it was just looked into"),
-            Work::ReadMany(reads) => (Deed::ReadMany(Vec::new()), reads, None, 0),
+        let work = match work {
             Work::Watch(what) => return self.begin_watching(client, workload, what),
             Work::Notify { blob, timeout_us } => {
                 return self.begin_notifying(client, blob, timeout_us);
             }
             Work::Locked(locked) => return self.begin_locking(client, workload, locked),
+            work => work,
         };
-        let pages = Vec::new();
-        let entry = Entry { client, workload, start_us: now_us, end_us: None, deed, pages };
-        self.history.entries.push(entry);
-        self.clients[usize::from(client)].doing = Some(Doing {
-            entry: self.history.entries.len() - 1,
-            reads: reads.into(),
-            listing,
-            stretching,
-            then,
-            moment,
-            is_kept: moment.is_some(),
-            pause_us,
-            checks: Vec::new(),
-            began: Vec::new(),
-            asked: None,
-            asks: 0,
-            copying,
-            uploading: None,
-            afterwards,
-            is_set_up,
-        });
+        let (deed, doing) = Doing::of(work, now_us);
+        let (entry, pages) = (self.history.entries.len(), Vec::new());
+        let begun = Entry { client, workload, start_us: now_us, end_us: None, deed, pages };
+        self.history.entries.push(begun);
+        let is_kept = moment.is_some();
+        let doing = Doing { entry, moment, is_kept, is_set_up, ..doing };
+        self.clients[usize::from(client)].doing = Some(doing);
     }
 }

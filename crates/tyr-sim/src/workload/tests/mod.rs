@@ -7,6 +7,7 @@ use tyr_types::KeyspaceId;
 use self::serial::{Flaw, Serial};
 use super::bank::Bank;
 use super::borders::Borders;
+use super::calls::Calls;
 use super::counters::Counters;
 use super::ends::Ends;
 use super::holes::Holes;
@@ -54,6 +55,7 @@ fn workloads() -> Vec<Box<dyn Workload>> {
         Box::new(Snapshots::new(space.clone(), 3, 100_000)),
         Box::new(Stamps::new(space.clone(), 3)),
         Box::new(Stocks::new(space.clone(), 3)),
+        Box::new(Calls::new(space.clone(), 3, 3, 3)),
     ]
 }
 
