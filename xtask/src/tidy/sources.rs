@@ -151,24 +151,35 @@ fn known_rules(design: &str) -> BTreeSet<&str> {
         .lines()
         .filter_map(|line| line.strip_prefix("- **"))
         .filter_map(|line| words(line).next())
-        .filter(|word| is_rule(word))
+        .filter(|word| number_of(word).is_some())
         .collect()
 }
 
-fn is_rule(word: &str) -> bool {
-    matches!(word.as_bytes(), [b'C' | b'R' | b'V' | b'M' | b'F', b'1'..=b'9'])
+/// The number of a rule, without its letter; nothing where the letter is the whole name (H).
+fn number_of(word: &str) -> Option<&str> {
+    let number = word.strip_prefix(|c: char| c.is_ascii_uppercase())?;
+    let is_number = number.len() <= 2 && number.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then_some(number)
 }
 
 fn check_citations(path: &str, text: &str, known: &BTreeSet<&str>) -> Vec<Finding> {
-    numbered(text)
-        .filter_map(|(number, line)| Some((number, line.split_once("//")?.1)))
-        .flat_map(|(number, comment)| words(comment).map(move |word| (number, word)))
-        .filter(|(_, word)| is_rule(word) && !known.contains(word))
-        .map(|(number, word)| {
+    let letters: BTreeSet<&str> = known.iter().map(|rule| &rule[..1]).collect();
+    let is_unknown = |word: &str| {
+        let is_cited = number_of(word).is_some_and(|number| !number.is_empty());
+        is_cited && letters.contains(&word[..1]) && !known.contains(word)
+    };
+    let mut findings = Vec::new();
+    for (number, line) in numbered(text) {
+        let Some((_, comment)) = line.split_once("//") else { continue };
+        // `Number::U64` in an example is no rule.
+        let parts = comment.split("::").enumerate();
+        let mut cited = parts.flat_map(|(at, part)| words(part).skip(usize::from(at > 0)));
+        if let Some(word) = cited.find(|word| is_unknown(word)) {
             let remedy = "cite a rule that docs/design.md states, or state this one there";
-            Finding::new(path, number, format!("there is no rule {word}"), remedy)
-        })
-        .collect()
+            findings.push(Finding::new(path, number, format!("there is no rule {word}"), remedy));
+        }
+    }
+    findings
 }
 
 fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -186,7 +197,8 @@ mod tests {
     const GOOD: &str = "//! A noun.\n\nfn verb() {}\n";
 
     fn findings(path: &str, text: &str) -> Vec<Finding> {
-        check(&Tree::of(&[(path, text), ("docs/design.md", "- **C1** x\n- **R2 y** z\n")]))
+        let design = "- **C1** x\n- **R2 y** z\n- **H** *Groups.* x\n- **Files** y\n";
+        check(&Tree::of(&[(path, text), ("docs/design.md", design)]))
     }
 
     #[test]
@@ -266,7 +278,10 @@ mod tests {
     fn a_citation_of_a_rule_that_nobody_stated_is_found() {
         let path = "crates/tyr-protocol/src/a.rs";
         assert_eq!(findings(path, "//! As in (C1), R2.\n"), []);
-        assert_eq!(findings(path, "//! As in C9.\n").len(), 1);
+        for rule in ["C9", "C10", "R1", "H1"] {
+            assert_eq!(findings(path, &format!("//! As in {rule}.\n")).len(), 1, "{rule}");
+        }
+        assert_eq!(findings(path, "//! In H, an `R`, by Z9, of `Number::C64`, C123 or F16.\n"), []);
         assert_eq!(findings(path, "//! Numbers.\nlet C9 = F32;\n"), []);
         assert_eq!(findings("crates/tyr-cli/src/a.rs", "//! As in C9.\n"), []);
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 0        3      4      8        12         20      28      32     34         38        42
-//! | D7 T R | kind | body | crc32c | sequence | clock | epoch | node | unsynced | crc32c  | body
+//! | \xD7TR | kind | body | crc32c | sequence | clock | epoch | node | unsynced | crc32c  | body
 //! |        |      | len  | of body|          |           timestamp  |          | of header
 //! ```
 //!

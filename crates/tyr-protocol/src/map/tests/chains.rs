@@ -256,6 +256,20 @@ fn a_prefix_of_one_group_is_listed_by_the_authority_of_all_its_blobs() {
     assert_eq!(map.listers(KeyspaceId(2), b"1/x").len(), 40);
 }
 
+/// H taken away: where blobs lie by their whole keys, who lists a group by its node misses most.
+#[test]
+fn without_h_the_node_that_lists_a_group_misses_blobs_of_it() {
+    let grouped = KeyspaceConfig { placed_by: PlacedBy::UpTo(b'/'), ..replicated(3) };
+    let [grouped, without] = [grouped, replicated(3)].map(|config| ClusterMap::of(40, &[config]));
+    let listers = grouped.listers(KeyspaceId(1), b"group/");
+    let missed = |map: &ClusterMap| {
+        let keys = (0..30).map(|number| blob(&format!("group/{number}")));
+        keys.filter(|key| map.holders(key, 0)[..1] != listers[..]).count()
+    };
+    assert_eq!(missed(&grouped), 0);
+    assert!(missed(&without) > 20, "{} of 30 are missed", missed(&without));
+}
+
 /// H, Q3: whoever writes in the group passes that node, too.
 #[test]
 fn a_listing_is_validated_by_the_authority_of_its_group_and_no_more_than_one_is_listed() {
