@@ -17,8 +17,8 @@ pub struct Abort {
     pub reason: Cow<'static, str>,
     /// The blob that it happened at, where it was one.
     pub blob: Option<BlobName>,
-    /// The condition that did not hold, where it was one. Merely told: it is left out for readers
-    /// of before, and where an abort is written down.
+    /// The condition that did not hold, where it was one (C12). Merely told: it is left out for
+    /// readers of before, and where an abort is written down.
     pub operation: Option<OperationId>,
 }
 

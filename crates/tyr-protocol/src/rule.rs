@@ -28,6 +28,8 @@ pub enum Rule {
     C9,
     /// A payload has the commit timestamp in it, the same at every node.
     C10,
+    /// An abort for a condition says which.
+    C12,
     /// Messages of chains that the map does not give any more are refused; a new epoch's timestamps
     /// are above all older ones.
     F1,
@@ -155,6 +157,7 @@ impl Rule {
         Self::C8,
         Self::C9,
         Self::C10,
+        Self::C12,
         Self::F1,
         Self::F2,
         Self::F3,

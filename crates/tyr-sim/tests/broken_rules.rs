@@ -108,6 +108,8 @@ const UPLOADS: &[Missing] = &[
 
 /// Those that whole clusters do not miss, and the test of the machine that does.
 const ELSEWHERE: &[(Rule, &str)] = &[
+    // Nothing else is wrong then: layers above ask once more.
+    (Rule::C12, "without_c12_an_abort_does_not_say_which_condition_it_is_for"),
     // Without it the others ask, sooner or later (F6): it only makes them wait less.
     (Rule::F5, "without_a_word_from_the_new_authority_others_hold_on_to_what_is_stable"),
     // Two attempts of one number take a blob that ends elsewhere than was thought and a client that

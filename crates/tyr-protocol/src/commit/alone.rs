@@ -67,7 +67,7 @@ fn hold(rules: Rules, transaction: &Transaction, view: &impl View) -> Result<(),
         }
     }
     for (index, entry) in (0..).zip(&transaction.blobs) {
-        look(index, entry, view, true, |footprint, visit| visit(footprint))?;
+        look(rules, index, entry, view, true, |footprint, visit| visit(footprint))?;
     }
     Ok(())
 }

@@ -346,7 +346,7 @@ impl<V: View> Validation<'_, V> {
                     }
                 });
             };
-            let appended = look(index, entry, self.view, has_end, holds)?;
+            let appended = look(self.rules, index, entry, self.view, has_end, holds)?;
             if let (true, Some(offset)) = (has_end, appended) {
                 placed.push(Placed { index, offset });
             }
@@ -405,6 +405,7 @@ fn is_append(operation: &Operation) -> bool {
 /// `compare` sees the bytes as they are before the transaction. `shares` visits the shares of a
 /// footprint whose authority looks here; `has_end` says whether the attributes are among them.
 pub(crate) fn look(
+    rules: Rules,
     index: u32,
     entry: &tyr_types::BlobOperations,
     view: &impl View,
@@ -416,8 +417,11 @@ pub(crate) fn look(
     let mut appended = None;
     for (place, operation) in (0..).zip(&entry.operations) {
         let refuse = |kind, reason| {
-            let id = OperationId { blob: index, operation: place };
-            Err(Abort::at(blob, kind, reason).of_operation(id))
+            let abort = Abort::at(blob, kind, reason);
+            Err(match rules.hold(Rule::C12) {
+                true => abort.of_operation(OperationId { blob: index, operation: place }),
+                false => abort,
+            })
         };
         match operation {
             Operation::Create if has_end && size.is_some() => {

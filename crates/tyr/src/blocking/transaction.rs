@@ -280,7 +280,7 @@ impl Transaction {
         }
     }
 
-    /// As if the range, or with none size and version, had been read at `version`.
+    /// As if the range, or with none size and version, had been read at `version` (C11).
     fn expect_unchanged(
         &mut self,
         keyspace: &Keyspace,

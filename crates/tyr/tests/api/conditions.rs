@@ -111,7 +111,7 @@ fn a_number_compared_in_two_chunks_of_a_cluster_is_refused() {
     assert_eq!(beyond.unwrap_err().kind(), ErrorKind::InvalidArgument);
 }
 
-/// Which of a transaction's conditions did not hold.
+/// C12: which of a transaction's conditions did not hold.
 #[test]
 fn an_error_tells_the_condition_that_did_not_hold() {
     for store in stores().map(store_of) {
@@ -157,7 +157,7 @@ fn an_error_for_what_was_read_names_the_blob_and_no_operation() {
     }
 }
 
-/// C1, also after the store was opened again, when nothing is in memory.
+/// C11, C1, also after the store was opened again, when nothing is in memory.
 #[test]
 fn a_version_that_was_told_holds_until_anything_of_the_blob_is_written() {
     for kind in stores() {
@@ -186,7 +186,7 @@ fn a_version_that_was_told_holds_until_anything_of_the_blob_is_written() {
     }
 }
 
-/// C1.
+/// C11, C1.
 #[test]
 fn what_is_assumed_of_some_bytes_holds_while_others_are_written() {
     for mut store in stores().map(store_of) {
@@ -217,5 +217,31 @@ fn what_is_assumed_of_some_bytes_holds_while_others_are_written() {
         let mut transaction = store.tyr().begin();
         let long = transaction.assume(&store.keyspace, "a", 0, limits::READ_LEN_MAX + 1, now);
         assert_eq!(long.unwrap_err().kind(), ErrorKind::InvalidArgument);
+    }
+}
+
+/// What is left of a blob that somebody writes by what is in a cache, after others have written it.
+fn written_by_what_was_known(store: &Store, is_assumed: bool) -> Bytes {
+    store.keyspace.put("a", "known").unwrap();
+    let told = store.version("a");
+    store.keyspace.put("a", "of others").unwrap();
+    let mut late = store.tyr().begin();
+    if is_assumed {
+        late.assume(&store.keyspace, "a", 0, 5, told).unwrap();
+    }
+    late.put(&store.keyspace, "a", "of who knew it").unwrap();
+    match late.commit() {
+        Ok(_) => assert!(!is_assumed),
+        Err(error) => assert!(is_assumed && error.kind() == ErrorKind::Conflict, "{error}"),
+    }
+    store.keyspace.get("a").unwrap()
+}
+
+/// C11 taken away: what is known is not said.
+#[test]
+fn without_c11_who_goes_by_a_cache_undoes_what_others_have_written() {
+    for store in stores().map(store_of) {
+        assert_eq!(written_by_what_was_known(&store, true), "of others");
+        assert_eq!(written_by_what_was_known(&store, false), "of who knew it");
     }
 }

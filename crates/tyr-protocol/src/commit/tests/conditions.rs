@@ -101,7 +101,7 @@ fn a_number_is_compared_after_the_write_in_flight() {
     }
 }
 
-/// Who has several conditions hears which did not hold.
+/// C12.
 #[test]
 fn an_abort_for_a_condition_says_which() {
     let number = |value| compare_number(Relation::Equal, value);
@@ -112,8 +112,23 @@ fn an_abort_for_a_condition_says_which() {
     ] {
         let view = Applied { size: Some(30), number: Some(Number::U64(7)), ..EMPTY };
         let entry = BlobOperations { blob: blob("a"), operations };
-        let abort = validate::look(5, &entry, &view, true, |share, visit| visit(share));
+        let abort =
+            validate::look(Rules::default(), 5, &entry, &view, true, |share, visit| visit(share));
         let told = abort.unwrap_err().operation;
         assert_eq!(told, Some(OperationId { blob: 5, operation: place }), "{entry:?}");
+    }
+}
+
+/// C12 taken away: of an abort for any of several conditions there is nothing but the blob.
+#[test]
+fn without_c12_an_abort_does_not_say_which_condition_it_is_for() {
+    for (rules, place) in [(Rules::default(), Some(1)), (Rules { broken: Some(Rule::C12) }, None)] {
+        let operations = vec![expect(Present), expect(Absent), expect(Present)];
+        let (entry, view) =
+            (BlobOperations { blob: blob("a"), operations }, Applied { size: Some(30), ..EMPTY });
+        let abort = validate::look(rules, 5, &entry, &view, true, |share, visit| visit(share));
+        let abort = abort.unwrap_err();
+        assert_eq!((abort.kind, &abort.blob), (ErrorKind::AlreadyExists, &Some(blob("a"))));
+        assert_eq!(abort.operation, place.map(|operation| OperationId { blob: 5, operation }));
     }
 }
