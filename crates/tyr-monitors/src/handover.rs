@@ -1,4 +1,4 @@
-//! A monitor that is about to stop, and leads, has another one lead first.
+//! A monitor that is about to stop, and leads, has another one lead first (M6).
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -54,16 +54,29 @@ async fn a_killed_leader_is_followed_and_a_new_map_is_there_within_five_seconds(
     world.until("all others hold leases", |world| world.holding().len() == 4).await;
 }
 
-/// How long until another leads when this one has been stopped.
-async fn time_until_followed(world: &mut World, leader: u16) -> Duration {
-    let stopped = Instant::now();
-    world.stop_monitor(leader).await;
+/// How a monitor ends.
+#[derive(Clone, Copy)]
+enum End {
+    /// As M6 has it.
+    Stopped,
+    /// Without a word to the others.
+    Killed,
+}
+
+/// How long until another leads when this one has ended.
+async fn time_until_followed(world: &mut World, leader: u16, end: End) -> Duration {
+    let ended = Instant::now();
+    match end {
+        End::Stopped => world.stop_monitor(leader).await,
+        End::Killed => world.kill_monitor(leader).await,
+    }
     while world.leader().is_none() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    stopped.elapsed()
+    ended.elapsed()
 }
 
+/// M6.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_stops_is_followed_at_once_in_clusters_of_three_and_five() {
     for monitors in [3, 5] {
@@ -73,12 +86,24 @@ async fn a_leader_that_stops_is_followed_at_once_in_clusters_of_three_and_five()
             // In the middle of its lease as well as at the end.
             world.pass(Duration::from_millis(130 * round)).await;
             world.client(4).transact(put("service/a", "1")).await.unwrap();
-            let took = time_until_followed(&mut world, leader).await;
+            let took = time_until_followed(&mut world, leader, End::Stopped).await;
             assert!(took < Duration::from_millis(250), "{monitors} monitors, {round}: {took:?}");
             assert_eq!(value(&world.client(4), "service/a").await, b"1");
             world.start_monitor(leader).await;
         }
         world.until("all hold leases", |world| world.holding().len() == 5).await;
+    }
+}
+
+/// M6 taken away: who is not told that a leader stops waits until it has been silent for long.
+#[tokio::test(start_paused = true)]
+async fn without_m6_nobody_leads_for_more_than_a_second_when_a_leader_ends() {
+    let mut world = World::formed(5, 3).await;
+    for _ in 0..6 {
+        let leader = world.wait_for_leader().await;
+        let took = time_until_followed(&mut world, leader, End::Killed).await;
+        assert!(took > Duration::from_secs(1), "{took:?}");
+        world.start_monitor(leader).await;
     }
 }
 
