@@ -1,5 +1,5 @@
 //! A batch of calls, those of one object in one transaction: one after the other, each sees what
-//! those before it wrote, and one that fails leaves nothing.
+//! those before it wrote (O4), and one that fails leaves nothing (O3).
 //!
 //! ```text
 //!   call ──► draft of the call ──► draft of all ──► transaction
@@ -19,12 +19,19 @@ use crate::object::Occasion;
 /// Calls of one object that are run in one transaction.
 pub struct Batch<'a> {
     all: Draft<'a>,
+    /// O3 taken away: what a call has written that failed is handed on.
+    #[cfg(test)]
+    keeps_failed: bool,
 }
 
 impl<'a> Batch<'a> {
     /// None yet, on what is below: the object in the transaction.
     pub fn new(below: &'a mut dyn Context) -> Self {
-        Self { all: Draft::new(below) }
+        Self {
+            all: Draft::new(below),
+            #[cfg(test)]
+            keeps_failed: false,
+        }
     }
 
     /// Bytes that they wrote.
@@ -48,6 +55,10 @@ impl<'a> Batch<'a> {
         let mut draft = Draft::new(&mut next);
         let answer = match call(class, method, &mut draft, input) {
             Ok(answer) => draft.hand_on().map(|()| answer).map_err(Failure::from),
+            #[cfg(test)]
+            Err(failure) if self.keeps_failed => {
+                draft.hand_on().map_err(Failure::from).and(Err(failure))
+            }
             Err(failure) => Err(failure),
         };
         match answer {
@@ -138,5 +149,71 @@ impl Context for Next<'_, '_> {
 
     fn log(&mut self, level: LogLevel, text: &str) {
         (self.occasion.log)(level, self.occasion.caller, text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tyr_types::ErrorKind;
+
+    use super::*;
+    use crate::class::{ClassInfo, MethodKind};
+    use crate::limits::Limits;
+    use crate::testing::MemoryContext;
+
+    /// A number that is counted up.
+    struct Counter(ClassInfo);
+
+    impl Counter {
+        fn new() -> Self {
+            let methods = ["add", "jump"].map(|name| (name, MethodKind::Call));
+            Self(ClassInfo::new("counter", methods, Limits::IN_PLACE).unwrap())
+        }
+    }
+
+    impl Class for Counter {
+        fn info(&self) -> &ClassInfo {
+            &self.0
+        }
+
+        fn run(
+            &self,
+            method: usize,
+            context: &mut dyn Context,
+            _: &[u8],
+        ) -> Result<Bytes, Failure> {
+            if self.0.methods()[method].name == "jump" {
+                context.write(0, &[100])?;
+                return Err(Failure::method(ErrorKind::QuotaExceeded, "it counts no further"));
+            }
+            let sum = context.read(0, 1)?.first().map_or(1, |count| count + 1);
+            context.write(0, &[sum])?;
+            Ok(vec![sum].into())
+        }
+    }
+
+    /// What `add`, `jump` and `add` answer in one batch, and what a counter is at then.
+    fn counted(keeps_failed: bool) -> ([Option<u8>; 3], u8) {
+        let (mut context, class) = (MemoryContext::new(), Counter::new());
+        let mut batch = Batch::new(&mut context);
+        batch.keeps_failed = keeps_failed;
+        let (id, log) = (TransactionId(0), |_: LogLevel, _: &str, _: &str| ());
+        let occasion = Occasion { caller: "anybody", now_us: 0, id, log };
+        let answers = ["add", "jump", "add"].map(|method| {
+            let answer = batch.call(occasion, &class, method, b"").unwrap().unwrap();
+            answer.ok().map(|sum| sum[0])
+        });
+        batch.hand_on().unwrap();
+        (answers, context.blob.unwrap()[0])
+    }
+
+    #[test]
+    fn what_a_method_has_written_that_fails_is_nowhere_o3() {
+        assert_eq!(counted(false), ([Some(1), None, Some(2)], 2));
+    }
+
+    #[test]
+    fn without_o3_what_a_call_that_failed_has_written_is_there() {
+        assert_eq!(counted(true), ([Some(1), None, Some(101)], 101));
     }
 }

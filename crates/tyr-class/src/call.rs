@@ -1,9 +1,9 @@
 //! A call: a method, run within what its class and its kind allow.
 //!
 //! What is checked here is checked for classes of any kind, in Lua and in Rust: the length of
-//! input, reads, effect and answer, and that a query writes nothing. What ended a call once is what
-//! it ends with: a method that goes on all the same is refused everything, and its answer is not
-//! looked at.
+//! input, reads, effect and answer, and that a query writes nothing (O8). What ended a call once is
+//! what it ends with (O5): a method that goes on all the same is refused everything, and its answer
+//! is not looked at.
 
 use tyr_types::{Bytes, Error, ErrorKind, Number, Result, Stat, TransactionId, Transform};
 

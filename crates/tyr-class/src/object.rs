@@ -1,9 +1,10 @@
-//! An object as a transaction has it: two blobs, whose content a call of a method sees and changes.
+//! An object as a transaction has it: two blobs, whose content a call of a method sees and changes,
+//! and nothing else (O1).
 //!
-//! What a call reads is read by the transaction, which validates it when it commits; what is handed
-//! on to it become the transaction's operations. Answers that depend on where the blob ends are
-//! known at once, since the size was read. What a transaction is, and how it commits, is not known
-//! here: that is behind [`Blobs`].
+//! What a call reads is read by the transaction, which validates it when it commits (O2); what is
+//! handed on to it become the transaction's operations. Answers that depend on where the blob ends
+//! are known at once, since the size was read. What a transaction is, and how it commits, is not
+//! known here: that is behind [`Blobs`].
 
 use tyr_types::{Bytes, Key, Result, Stat, TransactionId};
 

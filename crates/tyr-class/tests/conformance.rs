@@ -151,6 +151,13 @@ fn a_method_that_is_not_there_is_told() {
     });
 }
 
+/// A call of a method without what keeps it within bounds.
+fn unbounded(class: &dyn Class, context: &mut MemoryContext, method: &str) -> usize {
+    let method = class.info().method(method).expect("it has this method");
+    class.run(method, context, b"").expect("nothing ends it").len()
+}
+
+/// O8.
 #[test]
 fn a_query_that_writes_fails_though_it_does_not_look() {
     each(|class, context| {
@@ -160,6 +167,15 @@ fn a_query_that_writes_fails_though_it_does_not_look() {
     });
 }
 
+#[test]
+fn without_o8_a_query_writes() {
+    each(|class, context| {
+        unbounded(class, context, "cheat");
+        assert_eq!(context.blob.as_deref(), Some(&b"x"[..]));
+    });
+}
+
+/// O5.
 #[test]
 fn effect_and_answer_have_bounds() {
     each(|class, context| {
@@ -176,6 +192,26 @@ fn effect_and_answer_have_bounds() {
     });
 }
 
+#[test]
+fn without_o5_a_method_writes_and_answers_as_much_as_it_likes() {
+    each(|class, context| {
+        unbounded(class, context, "large");
+        assert_eq!(context.blob.as_ref().unwrap().len(), 5 << 20);
+        assert_eq!(unbounded(class, context, "much"), 1 << 17);
+    });
+}
+
+#[test]
+fn without_o5_a_method_hides_what_has_ended_it() {
+    let (class, mut context) = (Native::new(), MemoryContext::new());
+    context.accesses_left = Some(0);
+    let failure = context.call(&class, "large", b"").unwrap_err();
+    assert!(matches!(failure, Failure::Context(_)), "{failure:?}");
+    unbounded(&class, &mut context, "large");
+    assert_eq!(context.blob, None, "though it says that all went well");
+}
+
+/// O5.
 #[test]
 fn an_error_of_the_context_is_that_of_the_call() {
     for left in 0..4 {

@@ -1,4 +1,6 @@
 //! An object in a transaction of this store: where it lies, and what a call knows beside it.
+//!
+//! What a call reads is validated when the transaction commits (O2).
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -6,6 +8,8 @@ use ring::rand::{SecureRandom, SystemRandom};
 use tyr::blocking::{Keyspace, Transaction};
 use tyr::{Bytes, Error, ErrorKind, Key, Result, Stat};
 use tyr_class::{Blobs, LogLevel, Occasion, TransactionId};
+
+use crate::rule::{Rule, Rules};
 
 /// An object, in its keyspace.
 #[derive(Clone)]
@@ -57,15 +61,22 @@ pub(crate) fn occasion(caller: &str) -> Result<Occasion<'_>> {
 pub(crate) struct Within<'a> {
     pub transaction: &'a mut Transaction,
     pub keyspace: &'a Keyspace,
+    pub rules: Rules,
 }
 
 impl Blobs for Within<'_> {
     fn stat(&mut self, key: &Key) -> Result<Option<Stat>> {
-        absent_is_none(self.transaction.stat(self.keyspace, key))
+        absent_is_none(match self.rules.hold(Rule::O2) {
+            true => self.transaction.stat(self.keyspace, key),
+            false => self.keyspace.stat(key),
+        })
     }
 
     fn read(&mut self, key: &Key, offset: u64, len: u64) -> Result<Bytes> {
-        let read = self.transaction.read(self.keyspace, key, offset, len);
+        let read = match self.rules.hold(Rule::O2) {
+            true => self.transaction.read(self.keyspace, key, offset, len),
+            false => self.keyspace.read(key, offset, len),
+        };
         Ok(absent_is_none(read)?.unwrap_or_default())
     }
 
@@ -96,5 +107,62 @@ fn log(level: LogLevel, caller: &str, text: &str) {
         LogLevel::Info => tracing::info!(%caller, "{text}"),
         LogLevel::Warn => tracing::warn!(%caller, "{text}"),
         LogLevel::Error => tracing::error!(%caller, "{text}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tyr::blocking::Tyr;
+    use tyr_class::{Access, Context};
+
+    use super::*;
+    use crate::keyspace_config;
+
+    fn within<T>(
+        store: &Tyr,
+        object: &Object,
+        act: impl Fn(&mut Access<'_>) -> Result<T>,
+    ) -> Result<T> {
+        store.transact(|transaction| {
+            let (keyspace, rules) = (object.keyspace(), Rules::default());
+            let mut within = Within { transaction, keyspace, rules };
+            let (object, occasion) = (object.parts(), occasion("anybody")?);
+            act(&mut Access { blobs: &mut within, object, occasion })
+        })
+    }
+
+    /// Has a call of one object write to it, and then one of another look at its own.
+    fn seen(store: &Tyr, one: &Object, other: &Object) -> (Option<u64>, Bytes) {
+        let write = |access: &mut Access<'_>| {
+            access.write(0, b"bytes")?;
+            access.map_write(0, b"map")
+        };
+        within(store, one, write).unwrap();
+        within(store, other, |access| Ok((access.size()?, access.map_read(0, 3)?))).unwrap()
+    }
+
+    fn objects() -> (tempfile::TempDir, Tyr, [Object; 2]) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Tyr::open(folder.path()).unwrap();
+        let keyspace = store.create_keyspace("objects", keyspace_config()).unwrap();
+        let object = |key| Object::new(keyspace.clone(), Key::new(key).unwrap()).unwrap();
+        (folder, store, ["one", "other"].map(object))
+    }
+
+    #[test]
+    fn a_call_sees_and_changes_its_object_alone_o1() {
+        let (_folder, store, [one, other]) = objects();
+        assert_eq!(seen(&store, &one, &other), (None, Bytes::new()));
+        let there = one.keyspace.scan(b"", None, 10).unwrap();
+        let keys: Vec<&[u8]> = there.iter().map(|(key, _)| key.as_bytes()).collect();
+        assert_eq!(keys, [&b"one"[..], b"one\0m"]);
+    }
+
+    #[test]
+    fn without_o1_a_call_sees_what_one_of_another_object_wrote() {
+        let (_folder, store, [one, other]) = objects();
+        let mut reaching = other.clone();
+        reaching.parts.companion = one.parts.companion.clone();
+        assert_eq!(seen(&store, &one, &reaching), (None, Bytes::from("map")));
     }
 }

@@ -215,8 +215,8 @@ impl Classes {
     }
 
     /// Calls a method beside an object as a part of a transaction, whose earlier operations it
-    /// sees. What it answers counts when that commits. It runs in this thread, and meets others as
-    /// any transaction does.
+    /// sees (O7). What it answers counts when that commits. It runs in this thread, and meets
+    /// others as any transaction does.
     ///
     /// # Errors
     /// The method's own failure; `NotFound` when there is no such class or method;

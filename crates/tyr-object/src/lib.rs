@@ -59,6 +59,7 @@ mod kept;
 mod library;
 mod loaded;
 mod record;
+mod rule;
 mod seat;
 
 use tyr::{KeyspaceConfig, PlacedBy, Result};

@@ -8,7 +8,8 @@
 //!
 //! It is a context like what is below it. Reads go below for what the draft does not know yet, so
 //! that is validated there as ever, and stays when the draft is dropped; what was read is kept, so
-//! the same bytes are read once. What is handed on is what came of all changes, not each of them.
+//! the same bytes are read once. What is handed on is what came of all changes, not each of them
+//! (O3).
 
 mod layer;
 #[cfg(test)]

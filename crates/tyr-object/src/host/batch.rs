@@ -1,8 +1,8 @@
 //! Several calls of one object as one transaction: one after the other, each sees what those before
-//! it wrote, and one that fails leaves nothing.
+//! it wrote (O4), and one that fails leaves nothing (O3).
 //!
 //! Whatever keeps the transaction from being committed and may be the fault of one call parts the
-//! batch, until that call is alone: it harms no other.
+//! batch, until that call is alone: it harms no other (O5).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use super::pool::Permits;
 use super::queue::Waiting;
 use crate::access::{Object, Within, occasion};
 use crate::library::Library;
+use crate::rule::{Rule, Rules};
 
 /// A batch that has taken so long is committed, and what is left of it is the next.
 const TIME_MAX: Duration = Duration::from_millis(100);
@@ -38,6 +39,7 @@ pub(super) struct Batches<'a> {
     pub object: &'a Object,
     /// What is needed to run methods, if anything is.
     pub permits: Option<&'a Permits>,
+    pub rules: Rules,
 }
 
 /// What became of the first calls of a batch, in their order.
@@ -104,7 +106,8 @@ impl Batches<'_> {
     ) -> Result<Answers> {
         let permit = self.permits.map(Permits::take);
         let begun = Instant::now();
-        let mut within = Within { transaction, keyspace: self.object.keyspace() };
+        let (keyspace, rules) = (self.object.keyspace(), self.rules);
+        let mut within = Within { transaction, keyspace, rules };
         let occasion = occasion(&calls[0].caller)?;
         let mut access = Access { blobs: &mut within, object: self.object.parts(), occasion };
         let mut all = Batch::new(&mut access);
@@ -112,7 +115,8 @@ impl Batches<'_> {
         for waiting in calls {
             let Some(answer) = run_one(&mut all, waiting, classes)? else { break };
             answers.push(answer);
-            if begun.elapsed() > TIME_MAX || all.written() > WRITTEN_MAX {
+            let is_full = begun.elapsed() > TIME_MAX || all.written() > WRITTEN_MAX;
+            if is_full || !rules.hold(Rule::O4) {
                 break;
             }
         }

@@ -8,14 +8,16 @@
 //! ```
 //!
 //! While a transaction of an object is under way, further calls of the object wait, and then run
-//! together in the next: so calls that this host runs never meet each other as conflicts. Those of
-//! others are conflicts as ever, and the batch runs again.
+//! together in the next (O4): so calls that this host runs never meet each other as conflicts.
+//! Those of others are conflicts as ever, and the batch runs again.
 //!
 //! [`queue`] is where calls wait, [`batch`] how several are one transaction, [`pool`] the threads.
 
 mod batch;
 mod pool;
 mod queue;
+#[cfg(test)]
+mod tests;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -33,6 +35,7 @@ use crate::access::{Object, Within, occasion};
 use crate::begun::Begun;
 use crate::call::Call;
 use crate::library::{self, Library};
+use crate::rule::Rules;
 
 /// A call that has waited so long is not begun any more: nobody waits for it then.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -137,8 +140,8 @@ impl Host {
     fn run(&self, turn: Turn, is_pooled: bool) -> Option<Turn> {
         let calls = turn.take();
         let Shared { store, library, pool, .. } = &*self.shared;
-        let permits = is_pooled.then_some(pool.permits());
-        let batches = Batches { store, library, object: turn.object(), permits };
+        let (permits, rules) = (is_pooled.then_some(pool.permits()), Rules::default());
+        let batches = Batches { store, library, object: turn.object(), permits, rules };
         // A method in Rust may panic: that has been said, and those of this batch are not answered.
         let left = catch_unwind(AssertUnwindSafe(|| batches.run(calls)));
         turn.put_back(left.unwrap_or_default());
@@ -194,7 +197,8 @@ pub(crate) fn run_alone(
     wanted: &Call,
     caller: &str,
 ) -> Result<Bytes, Failure> {
-    let mut within = Within { transaction, keyspace: object.keyspace() };
+    let (keyspace, rules) = (object.keyspace(), Rules::default());
+    let mut within = Within { transaction, keyspace, rules };
     let occasion = occasion(caller)?;
     let mut access = Access { blobs: &mut within, object: object.parts(), occasion };
     access.call(class, &wanted.method, &wanted.input)

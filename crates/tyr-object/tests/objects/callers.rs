@@ -6,14 +6,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tyr::blocking::{Keyspace, Transaction, Tyr};
-use tyr::{ErrorKind, KeyspaceConfig, LeaseOptions, Number, Relation, Result, Transform};
+use tyr::{
+    BlobName, ErrorKind, KeyspaceConfig, LeaseOptions, MethodCall, Number, Relation, Result,
+    Transform,
+};
 use tyr_net::access::{Key, ROOT, Right, User};
 use tyr_object::blocking::Classes;
-use tyr_object::{Call, keyspace_config};
+use tyr_object::{Call, Hosting, keyspace_config};
 use tyr_server::{Observer, ServerOptions};
 use tyr_testing::Cluster;
 
 use crate::place::host;
+use crate::seats::wait_for;
 
 const SCRIPT: &str = r#"
 return { name = "till", methods = {
@@ -232,6 +236,7 @@ fn attempts<'a>(
     all
 }
 
+/// O9.
 #[test]
 fn who_may_only_call_changes_nothing_in_any_other_way() {
     let auditor = Auditor::default();
@@ -291,6 +296,20 @@ fn who_may_only_call_changes_nothing_in_any_other_way() {
     bank.root.metadata().delete("users/clerk").unwrap();
     until("the user is gone", || call("pay_in", "0").is_err());
     assert_eq!(call("last", "").unwrap_err().kind(), ErrorKind::PermissionDenied);
+    bank.cluster.servers()[0].stop().unwrap();
+    drop((bank.folder, bank.secret));
+}
+
+/// O9 taken away: nobody asks whether the user may before a method is run in the user's name.
+#[test]
+fn without_o9_whoever_is_a_user_changes_what_methods_change() {
+    let bank = Bank::open();
+    let root = bank.root.clone();
+    let hosting = Hosting::on(move || Ok(root.clone()));
+    let blob = BlobName { keyspace: bank.tills.id(), key: tyr::Key::new("till").unwrap() };
+    let (class, method) = ("till".to_owned(), "pay_in".to_owned());
+    let call = MethodCall { blob, class, method, input: "1".into() };
+    assert_eq!(wait_for(hosting.call("stranger", "tills", call)).unwrap(), "8");
     bank.cluster.servers()[0].stop().unwrap();
     drop((bank.folder, bank.secret));
 }

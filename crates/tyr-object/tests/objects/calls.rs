@@ -30,6 +30,7 @@ return { name = "NAME", methods = {
   remove = { kind = "call", run = function(cx, blob) blob:remove() end },
 } }"#;
 
+/// O3.
 #[test]
 fn a_call_takes_effect_or_leaves_its_object_as_it_was() {
     on_each(|place| {
@@ -55,6 +56,7 @@ fn a_call_takes_effect_or_leaves_its_object_as_it_was() {
     });
 }
 
+/// O2, O4.
 #[test]
 fn calls_of_many_at_once_come_one_after_the_other() {
     on_each(|place| {
@@ -93,13 +95,15 @@ fn an_object_goes_with_its_map() {
     });
 }
 
+/// O7.
 #[test]
 fn a_call_is_a_part_of_a_transaction_and_sees_what_came_before_in_it() {
     on_each(|place| {
         place.install(COUNTER);
         let add = |input: &str| place.wanted("add", input);
         let mut transaction = place.store.begin();
-        transaction.put(&place.keyspace, "a", "100").unwrap();
+        transaction.put(&place.keyspace, "a", "10").unwrap();
+        transaction.append(&place.keyspace, "a", "0").unwrap();
         transaction.put(&place.keyspace, "other", "beside").unwrap();
         let call_in = |transaction: &mut _, input: &str| {
             place.classes.call_in(transaction, &place.keyspace, "a", &add(input)).unwrap()
@@ -117,6 +121,24 @@ fn a_call_is_a_part_of_a_transaction_and_sees_what_came_before_in_it() {
         let error = transaction.commit().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict, "what it read has changed");
         assert_eq!(place.call("a", "get", "").unwrap(), "112");
+
+        let mut transaction = place.store.begin();
+        assert_eq!(call_in(&mut transaction, "1"), "113");
+        transaction.rollback();
+        assert_eq!(place.call("a", "get", "").unwrap(), "112");
+    });
+}
+
+/// O7 taken away: a call that is made in the middle of a transaction, and is no part of it.
+#[test]
+fn without_o7_a_call_sees_nothing_of_its_transaction_and_stays_when_that_is_dropped() {
+    on_each(|place| {
+        place.install(COUNTER);
+        let mut transaction = place.store.begin();
+        transaction.put(&place.keyspace, "a", "100").unwrap();
+        assert_eq!(place.call("a", "add", "5").unwrap(), "5");
+        transaction.rollback();
+        assert_eq!(place.call("a", "get", "").unwrap(), "5");
     });
 }
 

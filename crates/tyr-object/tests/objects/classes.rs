@@ -108,6 +108,7 @@ fn who_installs_at_once_gets_a_version_each() {
     });
 }
 
+/// O6.
 #[test]
 fn a_script_that_somebody_else_changed_is_not_run() {
     on_each(|place| {
@@ -172,6 +173,7 @@ fn wait_for_calls(calls: &AtomicU32, more: u32) {
     }
 }
 
+/// O6.
 #[test]
 fn who_was_told_of_a_change_meets_nothing_older_however_many_call_meanwhile() {
     on_each(|place| {

@@ -185,7 +185,7 @@ fn read(answer: &[u8]) -> Counted {
     Counted { number, token, node: node as u16 }
 }
 
-fn wait_for<T>(answer: impl Future<Output = T>) -> T {
+pub fn wait_for<T>(answer: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(answer)
 }
 

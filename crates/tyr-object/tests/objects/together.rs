@@ -93,6 +93,7 @@ fn answers(begun: Vec<Begun>) -> Vec<String> {
     begun.into_iter().map(text).collect()
 }
 
+/// O4, O3.
 #[test]
 fn calls_that_wait_for_another_are_one_transaction_and_each_sees_those_before() {
     on_each(|place| {
@@ -130,6 +131,7 @@ fn of_calls_that_go_by_one_version_one_succeeds() {
     });
 }
 
+/// O5.
 #[test]
 fn calls_that_are_too_much_for_one_transaction_are_several() {
     on_each(|place| {
@@ -185,6 +187,7 @@ fn more_calls_than_a_host_has_in_hand_are_refused_and_the_others_run() {
     });
 }
 
+/// O2.
 #[test]
 fn what_others_write_meanwhile_is_not_lost() {
     on_each(|place| {

@@ -1,5 +1,5 @@
-//! Calls of methods of objects that come to this node: who may have them run here, and where that
-//! is done.
+//! Calls of methods of objects that come to this node: who may have them run here (O9), and where
+//! that is done.
 //!
 //! ```text
 //!   control connection ──► may this user call? is the object here? ──► the host of methods
