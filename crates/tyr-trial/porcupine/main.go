@@ -1,5 +1,6 @@
 // The second check of a trial's history, by Porcupine: registers, lists, locks with what they guard,
-// blobs of long payloads, groups, and partitions of shared logs are linearizable, each one by one.
+// blobs of long payloads, groups, partitions of shared logs, and logs of positions are linearizable,
+// each one by one.
 //
 // It reads the lines that tyr-trial writes. Every key is a history of its own. A transaction on
 // several lists counts at each of them as one operation: what it read there and then appended. What
@@ -316,6 +317,8 @@ var models = map[string]porcupine.Model{
 	"groups":    groups,
 
 	"shared-logs": queues,
+	// A queue of which nothing is popped.
+	"zlogs": queues,
 }
 
 type key struct {
@@ -413,10 +416,12 @@ func gather(events []event) map[key][]porcupine.Operation {
 			back = e.Order
 		}
 		// Snapshots and reads of many lie elsewhere in time.
-		if begin.Moment != "strict" || begin.Workload == "shared-logs" {
+		if begin.Moment != "strict" {
 			return
 		}
 		switch begin.Workload {
+		case "shared-logs", "zlogs":
+			return // They need all that anybody was told.
 		case "locks", "uploads", "groups":
 			for _, s := range steps {
 				if s.Do == "held" || became == unknown && !changes(s) {
@@ -458,6 +463,9 @@ func gather(events []event) map[key][]porcupine.Operation {
 	}
 	for name, operations := range gatherLogs(events) {
 		histories[key{"shared-logs", name}] = operations
+	}
+	for name, operations := range gatherPositions(events) {
+		histories[key{"zlogs", name}] = operations
 	}
 	return histories
 }
