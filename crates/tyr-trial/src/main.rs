@@ -37,6 +37,10 @@ enum Verb {
     Single {
         /// Its name.
         name: String,
+        /// How much it does, where that can be set: replacements of `classes` (1,000, and as many
+        /// while nodes are killed).
+        #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+        times: Option<u64>,
         /// The network between the nodes: best, namespaces, relays.
         #[arg(long, default_value = "best")]
         fabric: String,
@@ -152,7 +156,7 @@ struct RunArguments {
 fn main() -> ExitCode {
     let done = match Arguments::parse().verb {
         Verb::Run(arguments) => run_one(&arguments),
-        Verb::Single { name, fabric } => run_single(&name, &fabric),
+        Verb::Single { name, times, fabric } => run_single(&name, times, &fabric),
         Verb::Suite => suite::run(),
         Verb::List => {
             list();
@@ -310,14 +314,18 @@ fn fabric(name: &str) -> Result<Arc<dyn Fabric>> {
     }
 }
 
-fn run_single(name: &str, fabric_name: &str) -> Result<bool> {
+fn run_single(name: &str, times: Option<u64>, fabric_name: &str) -> Result<bool> {
     let singles = match name {
         "all" => Single::ALL.to_vec(),
         _ => named(name, "single test", Single::named)?,
     };
+    if let Some(single) = singles.iter().find(|it| times.is_some() && !it.counts()) {
+        let name = single.name();
+        return Err(Error::invalid(format!("{name} does what it does: leave out --times")));
+    }
     let mut is_good = true;
     for single in singles {
-        is_good &= suite::single(single, fabric(fabric_name)?)?;
+        is_good &= suite::single(single, times, fabric(fabric_name)?)?;
     }
     Ok(is_good)
 }

@@ -74,6 +74,7 @@ pub fn run(run: &Run, fabric: Arc<dyn Fabric>) -> Result<Report> {
         broken: run.broken.clone(),
         small_disk: run.faults.contains(&Fault::Disk).then_some((run.seed % 3) as u16),
         sizes: run.sizes,
+        log_level: None,
     };
     let mut cluster = Cluster::form(plan, Arc::clone(&fabric))?;
     let mut report = Report::new(run, fabric.name(), begun.elapsed());

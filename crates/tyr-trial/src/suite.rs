@@ -35,7 +35,7 @@ const WORKERS: [Language; 2] = [Language::C, Language::Rust];
 pub fn run() -> Result<bool> {
     let mut is_good = true;
     for single in Single::ALL.into_iter().filter(|single| single.is_in_suite()) {
-        is_good &= self::single(single, Arc::from(fabric::best()?))?;
+        is_good &= self::single(single, None, Arc::from(fabric::best()?))?;
     }
     for (seed, seconds, faults) in RUNS {
         let is_played = seed == PLAYED.0;
@@ -64,19 +64,20 @@ pub fn run() -> Result<bool> {
     Ok(is_good)
 }
 
-/// Runs a single test; whether it passed.
+/// Runs a single test, so much of it if that is said; whether it passed.
 ///
 /// # Errors
 /// `Unavailable` when the system refuses.
-pub fn single(single: Single, fabric: Arc<dyn Fabric>) -> Result<bool> {
+pub fn single(single: Single, times: Option<u64>, fabric: Arc<dyn Fabric>) -> Result<bool> {
     let (begun, folder) = (Instant::now(), folder(single.name())?);
     println!("== {}: {}", single.name(), single.about());
-    let ground = Ground { fabric, folder: folder.clone(), program: Program::usual()? };
+    let ground = Ground { fabric, folder: folder.clone(), program: Program::usual()?, times };
     let done = single.run(&ground);
     match &done {
         Ok(text) => println!("{text}\npassed in {:.1} s\n", begun.elapsed().as_secs_f64()),
         Err(error) => {
-            println!("FAILED: {error}\nagain: tyr-trial single {}", single.name());
+            let times = times.map_or(String::new(), |times| format!(" --times {times}"));
+            println!("FAILED: {error}\nagain: tyr-trial single {}{times}", single.name());
         }
     }
     tidy(&folder, done.is_ok());

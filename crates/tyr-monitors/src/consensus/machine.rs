@@ -83,6 +83,8 @@ impl Machine {
 
     fn tell(&self) {
         let revision = self.state.read().store.revision();
+        // So logs tell the moment of a commit from the news of it.
+        tracing::debug!(revision, "applied");
         let before = self.revisions.send_replace(revision);
         debug_assert!(before <= revision, "revisions only grow");
     }

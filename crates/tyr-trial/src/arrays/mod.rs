@@ -132,6 +132,7 @@ pub fn run(arrays: &Arrays, fabric: Arc<dyn Fabric>) -> Result<String> {
         broken: None,
         small_disk: None,
         sizes: Sizes::default(),
+        log_level: None,
     };
     let mut cluster = Cluster::form(plan, fabric)?;
     let processes = started(arrays, &cluster)?;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tyr_types::{Error, NodeId, Result};
 
 pub use self::control::Control;
-pub use self::process::Process;
+pub use self::process::{Applied, Process};
 pub use self::program::{Program, Sizes};
 use crate::fabric::Fabric;
 
@@ -43,6 +43,8 @@ pub struct Plan {
     pub small_disk: Option<u16>,
     /// What a node may have.
     pub sizes: Sizes,
+    /// What nodes log, if that is not what the program does; `tyr serve` alone is told.
+    pub log_level: Option<&'static str>,
 }
 
 /// A cluster of processes. Dropping it kills them.
@@ -105,6 +107,7 @@ impl Cluster {
         let mut process = Process::new(number, endpoint, folder);
         process.broken = self.plan.broken.clone();
         process.sizes = self.plan.sizes;
+        process.log_level = self.plan.log_level;
         if self.plan.small_disk == Some(number) {
             process.mount(DISK_LEN)?;
         }
@@ -167,6 +170,16 @@ impl Cluster {
     pub fn findings(&self) -> Result<Vec<String>> {
         let findings = self.nodes.values().map(Process::findings);
         Ok(findings.collect::<Result<Vec<_>>>()?.concat())
+    }
+
+    /// What monitors said in their logs of when they had applied which revision of the service
+    /// metadata; nothing unless they log at `debug`.
+    ///
+    /// # Errors
+    /// As [`Cluster::findings`].
+    pub fn applied(&self) -> Result<Vec<Applied>> {
+        let applied = self.nodes.values().map(Process::applied);
+        Ok(applied.collect::<Result<Vec<_>>>()?.concat())
     }
 
     /// The node that leads the monitors, as far as they know.

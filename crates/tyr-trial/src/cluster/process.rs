@@ -22,6 +22,18 @@ const SHIFT_VARIABLE: &str = "TYR_CLOCK_SHIFT_FILE";
 /// The variable that tells a node which feature level it speaks.
 const LEVEL_VARIABLE: &str = "TYR_LEVEL";
 
+/// The variable that tells `tyr serve` what it logs.
+const LOG_VARIABLE: &str = "TYR_LOG_LEVEL";
+
+/// A monitor has applied the service metadata up to a revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// The revision.
+    pub revision: u64,
+    /// When, in microseconds of the day, UTC.
+    pub at_us: u64,
+}
+
 /// One node. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Process {
@@ -35,6 +47,8 @@ pub struct Process {
     pub sizes: Sizes,
     /// The feature level that it speaks, if that is not the program's.
     pub level: Option<u8>,
+    /// What it logs, if that is not what the program does.
+    pub log_level: Option<&'static str>,
     endpoint: Endpoint,
     folder: PathBuf,
     child: Option<Child>,
@@ -47,13 +61,14 @@ impl Process {
     pub fn new(number: u16, endpoint: Endpoint, folder: PathBuf) -> Self {
         let formation = Formation::Initial(String::new());
         let (broken, child, starts, is_mounted) = (None, None, 0, false);
-        let (level, sizes) = (None, Sizes::default());
+        let (level, log_level, sizes) = (None, None, Sizes::default());
         Self {
             number,
             formation,
             broken,
             sizes,
             level,
+            log_level,
             endpoint,
             folder,
             child,
@@ -79,6 +94,9 @@ impl Process {
         if let Some(level) = self.level {
             command.env(LEVEL_VARIABLE, level.to_string());
         }
+        if let Some(level) = self.log_level {
+            command.env(LOG_VARIABLE, level);
+        }
         if let (Some(rule), Program::Own(_)) = (&self.broken, program) {
             command.args(["--broken", rule]);
         }
@@ -100,10 +118,7 @@ impl Process {
     /// # Errors
     /// `Unavailable` when the log cannot be read.
     pub fn findings(&self) -> Result<Vec<String>> {
-        let path = self.log_file();
-        let log =
-            std::fs::read(&path).map_err(|error| Error::io(path.display().to_string(), error))?;
-        let log = String::from_utf8_lossy(&log);
+        let log = self.said()?;
         let warnings = log.lines().filter(|line| line.contains("\"WARN\""));
         let findings = warnings.filter(|line| line.contains("\"scrubbing: "));
         Ok(findings.map(str::to_owned).collect())
@@ -114,10 +129,22 @@ impl Process {
     /// # Errors
     /// `Unavailable` when the log cannot be read.
     pub fn has_said(&self, text: &str) -> Result<bool> {
+        Ok(self.said()?.contains(text))
+    }
+
+    /// When its monitor had applied which revision, as its log says at `debug`.
+    ///
+    /// # Errors
+    /// `Unavailable` when the log cannot be read.
+    pub fn applied(&self) -> Result<Vec<Applied>> {
+        Ok(self.said()?.lines().filter_map(applied).collect())
+    }
+
+    fn said(&self) -> Result<String> {
         let path = self.log_file();
         let log =
             std::fs::read(&path).map_err(|error| Error::io(path.display().to_string(), error))?;
-        Ok(String::from_utf8_lossy(&log).contains(text))
+        Ok(String::from_utf8_lossy(&log).into_owned())
     }
 
     /// The folder that the node has.
@@ -274,6 +301,23 @@ impl Process {
     }
 }
 
+/// What a line of a log says of a revision, if it does.
+fn applied(line: &str) -> Option<Applied> {
+    #[derive(serde::Deserialize)]
+    struct Line {
+        timestamp: String,
+        message: String,
+        revision: u64,
+    }
+    let Line { timestamp, message, revision } = serde_json::from_str(line).ok()?;
+    let (_, time) = timestamp.split_once('T').filter(|_| message == "applied")?;
+    let mut parts = time.trim_end_matches('Z').split([':', '.']).map(str::parse::<u64>);
+    let mut next = || parts.next()?.ok();
+    let (hours, minutes, seconds, micros) = (next()?, next()?, next()?, next()?);
+    let at_us = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + micros;
+    Some(Applied { revision, at_us })
+}
+
 /// Bytes of memory that a process has, as the system counts them; 0 when it does not run.
 pub fn resident_len(pid: u32) -> u64 {
     let path = format!("/proc/{pid}/status");
@@ -289,5 +333,20 @@ impl Drop for Process {
         if self.is_mounted {
             let _ = run("umount", &["-l", &self.data().display().to_string()]);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_says_when_a_revision_was_applied() {
+        let line = r#"{"timestamp":"2026-11-29T01:02:03.000456Z","level":"DEBUG",
+            "message":"applied","revision":17,"target":"tyr_monitors::consensus::machine"}"#;
+        let at_us = 3_723_000_456;
+        assert_eq!(applied(line), Some(Applied { revision: 17, at_us }));
+        assert_eq!(applied(&line.replace("applied", "other")), None);
+        assert_eq!(applied("not JSON"), None);
     }
 }

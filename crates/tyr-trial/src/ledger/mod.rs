@@ -66,6 +66,7 @@ pub fn run(ledger: &Ledger, fabric: Arc<dyn Fabric>) -> Result<usize> {
         broken: None,
         small_disk: None,
         sizes: Sizes::default(),
+        log_level: None,
     };
     let mut cluster = Cluster::form(plan, fabric)?;
     let mut kept = 0;

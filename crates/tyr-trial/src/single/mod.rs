@@ -65,7 +65,8 @@ pub enum Single {
     Programs,
 }
 
-/// How long a test takes.
+/// How long a test takes. Times are judged in full alone: what runs in brief shares its machine
+/// with whatever else continuous integration does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
     /// As much as proves it: minutes.
@@ -112,6 +113,8 @@ pub struct Ground {
     pub folder: PathBuf,
     /// What runs.
     pub program: Program,
+    /// How much a test does that [counts](Single::counts); none for as much as it does in full.
+    pub times: Option<u64>,
 }
 
 impl Ground {
@@ -120,20 +123,29 @@ impl Ground {
     /// # Errors
     /// As [`Cluster::form`].
     pub fn cluster(&self, nodes: u16, broken: Option<&str>) -> Result<Cluster> {
+        Cluster::form(self.plan(nodes, broken)?, Arc::clone(&self.fabric))
+    }
+
+    fn plan(&self, nodes: u16, broken: Option<&str>) -> Result<Plan> {
         // Only our own node breaks rules.
         let program = match broken {
             Some(_) => Program::own()?,
             None => self.program.clone(),
         };
-        let plan = Plan {
+        Ok(Plan {
             nodes,
             folder: self.folder.clone(),
             program,
             broken: broken.map(str::to_owned),
             small_disk: None,
             sizes: Sizes::default(),
-        };
-        Cluster::form(plan, Arc::clone(&self.fabric))
+            log_level: None,
+        })
+    }
+
+    /// How much a test does that does so much in full.
+    fn times(&self, full: u64) -> u64 {
+        self.times.unwrap_or(full)
     }
 }
 
@@ -205,6 +217,28 @@ impl Single {
     /// The test of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|single| single.name() == name)
+    }
+
+    /// Whether how much it does can be set.
+    pub fn counts(self) -> bool {
+        match self {
+            Self::Classes => true,
+            Self::PausedLease
+            | Self::PausedUnleased
+            | Self::OneGone
+            | Self::Replace
+            | Self::Overload
+            | Self::OverloadBrief
+            | Self::Strangers
+            | Self::Mixed
+            | Self::Fencing
+            | Self::FencingBroken
+            | Self::Consumers
+            | Self::Sequencer
+            | Self::Hostile
+            | Self::HandOver
+            | Self::Programs => false,
+        }
     }
 
     /// Whether continuous integration runs it.

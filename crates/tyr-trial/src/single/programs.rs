@@ -1,12 +1,13 @@
 //! What programs of users build on: locks, classes, logs, seats. Each test on a cluster of its own,
 //! for minutes; or all of them on one, for some seconds.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use tyr_types::Result;
 
 use super::{Extent, Ground, consumers, fencing, handover, hostile, replaced, sequencer};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Plan};
 
 /// Nodes of the cluster.
 const NODES: u16 = 3;
@@ -16,7 +17,13 @@ type Test = fn(&Ground, &mut Cluster, Extent) -> Result<String>;
 
 /// One test, in full.
 pub(super) fn one(ground: &Ground, test: Test) -> Result<String> {
-    test(ground, &mut ground.cluster(NODES, None)?, Extent::Full)
+    test(ground, &mut cluster(ground)?, Extent::Full)
+}
+
+/// A cluster whose logs tell when something was committed.
+fn cluster(ground: &Ground) -> Result<Cluster> {
+    let plan = Plan { log_level: Some("debug"), ..ground.plan(NODES, None)? };
+    Cluster::form(plan, Arc::clone(&ground.fabric))
 }
 
 /// All of them in brief, one after the other.
@@ -30,7 +37,7 @@ pub(super) fn all(ground: &Ground) -> Result<String> {
         handover::run,
         sequencer::run,
     ];
-    let mut cluster = ground.cluster(NODES, None)?;
+    let mut cluster = cluster(ground)?;
     for test in tests {
         let begun = Instant::now();
         let text = test(ground, &mut cluster, Extent::Brief)?;
