@@ -37,8 +37,8 @@ enum Verb {
     Single {
         /// Its name.
         name: String,
-        /// How much it does, where that can be set: replacements of `classes` (1,000, and as many
-        /// while nodes are killed).
+        /// How much it does, where that can be set: classes of `hostile` (10,000), replacements of
+        /// `classes` (1,000, and as many while nodes are killed).
         #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
         times: Option<u64>,
         /// The network between the nodes: best, namespaces, relays.

@@ -222,7 +222,7 @@ impl Single {
     /// Whether how much it does can be set.
     pub fn counts(self) -> bool {
         match self {
-            Self::Classes => true,
+            Self::Hostile | Self::Classes => true,
             Self::PausedLease
             | Self::PausedUnleased
             | Self::OneGone
@@ -235,7 +235,6 @@ impl Single {
             | Self::FencingBroken
             | Self::Consumers
             | Self::Sequencer
-            | Self::Hostile
             | Self::HandOver
             | Self::Programs => false,
         }

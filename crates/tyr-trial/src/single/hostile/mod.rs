@@ -7,10 +7,15 @@
 //!   others  ──► plain transactions, whose times are taken ├──► nodes: all there in the end,
 //!   watcher ──► the memory of the nodes ──────────────────┘    within their memory
 //! ```
+//!
+//! Stretches with calls and without take turns, and what others need is compared by the medians of
+//! the stretches of each kind ([`calm`]): else the machine's other work would decide.
 
+mod calm;
 mod scripts;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -23,8 +28,9 @@ use tyr_object::blocking::Classes;
 use tyr_object::{Call, ClassRecord, VersionRecord, keyspace_config};
 use tyr_types::{Error, ErrorKind, KeyspaceConfig, Number, Result, Transform};
 
+use self::calm::Stretches;
 use self::scripts::Script;
-use super::{Extent, Ground, Times, is_passing};
+use super::{Extent, Ground, is_passing};
 use crate::client::connection::TIMEOUT;
 use crate::cluster::Cluster;
 use crate::cluster::process::resident_len;
@@ -38,6 +44,9 @@ const OTHERS: u64 = 4;
 
 /// They wait so long after each.
 const PACE: Duration = Duration::from_millis(4);
+
+/// So long after the calls of a stretch nothing of them runs any more.
+const AFTER: Duration = Duration::from_millis(500);
 
 /// Bytes of scripts that are written to the metadata at once, and how many.
 const WRITTEN_MAX: usize = 512 << 10;
@@ -60,11 +69,27 @@ const GOOD: &str = r#"return { name = "good", methods = {
         return tostring(blob:transform(0, "add", "u64", 1))
     end } } }"#;
 
-pub(super) fn run(_ground: &Ground, cluster: &mut Cluster, extent: Extent) -> Result<String> {
-    let (count, rest) = match extent {
-        Extent::Full => (10_000, Duration::from_secs(10)),
-        Extent::Brief => (48, Duration::from_millis(700)),
-    };
+/// How much is done.
+struct Plan {
+    /// Stretches of each kind.
+    stretches: u64,
+    /// Classes that are called in one.
+    classes: u64,
+    /// How long one without calls lasts.
+    rest: Duration,
+}
+
+impl Plan {
+    fn of(ground: &Ground, extent: Extent) -> Self {
+        let (stretches, classes, rest) = match extent {
+            Extent::Full => (8, ground.times(10_000).div_ceil(8), Duration::from_secs(6)),
+            Extent::Brief => (1, 48, Duration::from_millis(700)),
+        };
+        Self { stretches, classes, rest }
+    }
+}
+
+pub(super) fn run(ground: &Ground, cluster: &mut Cluster, extent: Extent) -> Result<String> {
     let address = cluster.control.addresses().join(",");
     let store = Tyr::connect_options().timeout(TIMEOUT).connect_blocking(address)?;
     let objects = store.create_keyspace(KEYSPACE, keyspace_config())?;
@@ -75,15 +100,16 @@ pub(super) fn run(_ground: &Ground, cluster: &mut Cluster, extent: Extent) -> Re
     let nodes = cluster.numbers();
     let pids: Vec<u32> = nodes.iter().map(|node| cluster.process(*node).pid()).collect();
     let yard = Yard { store, objects, classes, is_over: AtomicBool::new(false), pids };
-    let (told, others) = yard.play(count, rest)?;
+    let (told, stretches) = yard.play(&Plan::of(ground, extent))?;
     for object in 0..OBJECTS {
         yard.call(object, "good").map_err(|failure| {
             Error::corrupt(format!("after all that a good class fails: {failure}"))
         })?;
     }
-    match &cluster.dead()[..] {
-        [] => Ok(format!("{told}\n{others}")),
-        dead => Err(Error::corrupt(format!("nodes {dead:?} ended by themselves; {told}"))),
+    match (&cluster.dead()[..], extent) {
+        ([], Extent::Full) => stretches.judge(told),
+        ([], Extent::Brief) => Ok(format!("{told}\n{stretches}")),
+        (dead, _) => Err(Error::corrupt(format!("nodes {dead:?} ended by themselves; {told}"))),
     }
 }
 
@@ -97,26 +123,18 @@ struct Yard {
 }
 
 impl Yard {
-    /// Calls as many classes; answers what came of them, and of the others.
-    fn play(&self, count: u64, rest: Duration) -> Result<(String, String)> {
-        let (calm, during) = (Mutex::new(Times::default()), Mutex::new(Times::default()));
-        let (is_calm, failed) = (AtomicBool::new(true), AtomicU64::new(0));
+    /// Calls as many classes; answers what came of them, and what others needed.
+    fn play(&self, plan: &Plan) -> Result<(String, Stretches)> {
+        let (stretches, failed) = (Stretches::new(plan.stretches), AtomicU64::new(0));
         std::thread::scope(|scope| {
             let others: Vec<_> = (0..OTHERS)
                 .map(|other| {
-                    let (calm, during, is_calm, failed) = (&calm, &during, &is_calm, &failed);
-                    scope.spawn(move || {
-                        self.go_on(other, failed, |took| {
-                            let times = if is_calm.load(Ordering::Acquire) { calm } else { during };
-                            times.lock().extend([took]);
-                        })
-                    })
+                    let (stretches, failed) = (&stretches, &failed);
+                    scope.spawn(move || self.go_on(other, failed, stretches))
                 })
                 .collect();
             let watcher = scope.spawn(|| self.watch());
-            std::thread::sleep(rest);
-            is_calm.store(false, Ordering::Release);
-            let told = self.call_all(count);
+            let told = self.take_turns(plan, &stretches);
             self.is_over.store(true, Ordering::Release);
             let broke = || Error::unavailable("a thread panicked");
             for other in others {
@@ -124,51 +142,67 @@ impl Yard {
             }
             let rise = watcher.join().map_err(|_| broke())?;
             let text = format!(
-                "other transactions: before {}, meanwhile {}, {} failed for now; the nodes had up \
-                 to {} MiB more than before",
-                calm.lock(),
-                during.lock(),
+                "{}; {} other transactions failed for now; the nodes had up to {} MiB more than \
+                 before",
+                told?,
                 failed.load(Ordering::Relaxed),
                 rise >> 20
             );
             match rise <= RISE_MAX {
-                true => Ok((told?, text)),
+                true => Ok(text),
                 false => Err(Error::corrupt(format!("{text}; {} MiB may be", RISE_MAX >> 20))),
             }
         })
+        .map(|text| (text, stretches))
     }
 
-    /// Installs and calls all, and counts what came of them.
-    fn call_all(&self, count: u64) -> Result<String> {
-        let begun = Instant::now();
-        let told = Mutex::new(BTreeMap::<String, u64>::new());
+    /// Stretches without calls and with calls; answers what came of these.
+    fn take_turns(&self, plan: &Plan, stretches: &Stretches) -> Result<String> {
+        let (mut told, mut took) = (BTreeMap::new(), Duration::ZERO);
+        for stretch in 0..plan.stretches {
+            stretches.begin(stretch, false);
+            std::thread::sleep(plan.rest);
+            stretches.begin(stretch, true);
+            let begun = Instant::now();
+            self.call_all(stretch, plan.classes, &mut told)?;
+            took += begun.elapsed();
+            // What a call leaves running belongs to no stretch.
+            stretches.pause();
+            std::thread::sleep(AFTER);
+        }
+        let kinds: Vec<String> =
+            told.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+        Ok(format!(
+            "{} hostile classes called in {:.1} s, none did anything: {}",
+            plan.stretches * plan.classes,
+            took.as_secs_f64(),
+            kinds.join(", ")
+        ))
+    }
+
+    /// Installs and calls all of a stretch, and counts what came of them.
+    fn call_all(&self, stretch: u64, count: u64, told: &mut BTreeMap<String, u64>) -> Result<()> {
+        let told = Mutex::new(told);
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..CALLERS)
                 .map(|caller| {
-                    let told = &told;
-                    scope.spawn(move || self.call_some(caller, count, told))
+                    let (told, numbers) = (&told, stretch * count..(stretch + 1) * count);
+                    scope.spawn(move || self.call_some(caller, numbers, told))
                 })
                 .collect();
             let broke = || Error::unavailable("a caller's thread panicked");
             threads.into_iter().try_for_each(|thread| thread.join().map_err(|_| broke())?)
-        })?;
-        let kinds: Vec<String> =
-            told.into_inner().iter().map(|(kind, count)| format!("{kind} {count}")).collect();
-        Ok(format!(
-            "{count} hostile classes called in {:.1} s, none did anything: {}",
-            begun.elapsed().as_secs_f64(),
-            kinds.join(", ")
-        ))
+        })
     }
 
     fn call_some(
         &self,
         caller: u64,
-        count: u64,
-        told: &Mutex<BTreeMap<String, u64>>,
+        numbers: Range<u64>,
+        told: &Mutex<&mut BTreeMap<String, u64>>,
     ) -> Result<()> {
-        let mut random = Random::of(1, "hostile", caller);
-        let mut numbers = (0..count).filter(|it| it % CALLERS == caller).peekable();
+        let mut random = Random::of(1 + numbers.start, "hostile", caller);
+        let mut numbers = numbers.filter(|it| it % CALLERS == caller).peekable();
         while numbers.peek().is_some() {
             let (mut some, mut bytes) = (Vec::new(), 0);
             while let Some(number) = numbers.peek()
@@ -225,16 +259,16 @@ impl Yard {
     }
 
     /// Plain transactions until it is over.
-    fn go_on(&self, other: u64, failed: &AtomicU64, took: impl Fn(Duration)) -> Result<()> {
+    fn go_on(&self, other: u64, failed: &AtomicU64, stretches: &Stretches) -> Result<()> {
         let keyspace = self.store.keyspace(PLAIN)?;
         let (mut count, key) = (0_u64, format!("plain-{other}"));
         while !self.is_over.load(Ordering::Acquire) {
-            let begun = Instant::now();
+            let (stretch, begun) = (stretches.now(), Instant::now());
             let mut transaction = self.store.begin();
             transaction.append(&keyspace, format!("{key}-log"), count.to_le_bytes().to_vec())?;
             transaction.apply(&keyspace, &*key, 0, Transform::add(Number::U64(1)))?;
             match transaction.commit() {
-                Ok(_) => took(begun.elapsed()),
+                Ok(_) => stretches.note(stretch, begun.elapsed()),
                 Err(error) if is_passing(&error) => {
                     failed.fetch_add(1, Ordering::Relaxed);
                 }
