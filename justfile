@@ -86,8 +86,11 @@ classes *ARGS: (trial "single" "classes" ARGS)
 # Eight consumers of a log, processes that are killed: at least once, exactly once, at most once.
 consumers: (trial "single" "consumers")
 
-# Whoever has the sequencer of a log is killed, 100 programs and 20 nodes: no position twice, holes are filled.
-sequencer: (trial "single" "sequencer")
+# Whoever has the sequencer of a log is killed, 100 programs and 20 nodes: no position twice, holes are filled; `just sequencer --times 20` for less.
+sequencer *ARGS: (trial "single" "sequencer" ARGS)
+
+# Half an hour of logs of both designs on five nodes under every fault, then `just sequencer`: each entry once, in one order, say two checkers.
+trial-logs MINUTES="30" *ARGS: (trial "run --seed $(date +%s) --nodes 5 --faults all --workloads shared-logs,zlogs --minutes" MINUTES ARGS) sequencer
 
 # How long a seat takes from node to node, and requests to it meanwhile.
 handover: (trial "single" "handover")

@@ -38,7 +38,8 @@ enum Verb {
         /// Its name.
         name: String,
         /// How much it does, where that can be set: classes of `hostile` (10,000), replacements of
-        /// `classes` (1,000, and as many while nodes are killed).
+        /// `classes` (1,000, and as many while nodes are killed), programs that `sequencer` kills
+        /// (100, and a fifth as many nodes).
         #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
         times: Option<u64>,
         /// The network between the nodes: best, namespaces, relays.

@@ -16,11 +16,8 @@ use tyr::LeaseOptions;
 use tyr::blocking::{Keyspace, Tyr};
 use tyr_types::{Error, ErrorKind, Result};
 
-use super::{Extent, Ground, again, is_passing};
-use crate::check::{
-    self,
-    porcupine::{self, Second},
-};
+use super::{Extent, Ground, again, checked_again, is_passing};
+use crate::check;
 use crate::client::connection::TIMEOUT;
 use crate::client::{Caller, connect};
 use crate::cluster::Cluster;
@@ -67,11 +64,7 @@ pub(super) fn fenced(ground: &Ground, cluster: &mut Cluster, extent: Extent) -> 
     }
     match extent {
         Extent::Brief => Ok(text),
-        Extent::Full => match porcupine::check(&ground.folder.join(name(true)))? {
-            Second::Wrong(found) => Err(Error::corrupt(format!("{text}; {found}"))),
-            Second::Fine(seen) => Ok(format!("{text}; second check: {seen}")),
-            Second::Missing(why) => Ok(format!("{text}; no second check: {why}")),
-        },
+        Extent::Full => checked_again(&ground.folder.join(name(true)), text),
     }
 }
 

@@ -17,7 +17,7 @@ mod sequencer;
 mod strangers;
 mod times;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,7 @@ use tyr_types::{Error, ErrorKind, Result};
 
 use self::overload::Length;
 use self::times::Times;
+use crate::check::porcupine::{self, Second};
 use crate::cluster::{Cluster, PATIENCE, Plan, Program, Sizes};
 use crate::fabric::Fabric;
 
@@ -101,6 +102,15 @@ fn again<T>(mut act: impl FnMut() -> Result<T>) -> Result<T> {
             }
             done => return done,
         }
+    }
+}
+
+/// What is said of a history, with what the second check says of it.
+fn checked_again(history: &Path, text: String) -> Result<String> {
+    match porcupine::check(history)? {
+        Second::Wrong(found) => Err(Error::corrupt(format!("{text}; {found}"))),
+        Second::Fine(seen) => Ok(format!("{text}; second check: {seen}")),
+        Second::Missing(why) => Ok(format!("{text}; no second check: {why}")),
     }
 }
 
@@ -222,7 +232,7 @@ impl Single {
     /// Whether how much it does can be set.
     pub fn counts(self) -> bool {
         match self {
-            Self::Hostile | Self::Classes => true,
+            Self::Hostile | Self::Classes | Self::Sequencer => true,
             Self::PausedLease
             | Self::PausedUnleased
             | Self::OneGone
@@ -234,7 +244,6 @@ impl Single {
             | Self::Fencing
             | Self::FencingBroken
             | Self::Consumers
-            | Self::Sequencer
             | Self::HandOver
             | Self::Programs => false,
         }
