@@ -6,7 +6,7 @@
 //! are known at once, since the size was read. What a transaction is, and how it commits, is not
 //! known here: that is behind [`Blobs`].
 
-use tyr_types::{Bytes, Key, Result, Stat, TransactionId};
+use tyr_types::{Bytes, Error, Key, Result, Stat, TransactionId};
 
 use crate::class::Class;
 use crate::context::{Context, LogLevel};
@@ -29,8 +29,13 @@ impl Object {
     /// The object at this key.
     ///
     /// # Errors
-    /// `InvalidArgument` when the key is too long for a companion.
+    /// `InvalidArgument` when the key is too long for a companion, or is one: the map of an object
+    /// is changed by calls of that object alone (O1).
     pub fn new(blob: Key) -> Result<Self> {
+        if blob.as_bytes().ends_with(COMPANION) {
+            let text = "a key that ends in \\0m is that of an object's map; call the object";
+            return Err(Error::invalid(text));
+        }
         let companion = Key::new([blob.as_bytes(), COMPANION].concat())?;
         Ok(Self { blob, companion })
     }

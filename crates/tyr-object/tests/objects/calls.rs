@@ -142,6 +142,21 @@ fn without_o7_a_call_sees_nothing_of_its_transaction_and_stays_when_that_is_drop
     });
 }
 
+/// O1.
+#[test]
+fn a_map_is_no_object() {
+    on_each(|place| {
+        place.install(COUNTER);
+        place.call("a", "note", "x").unwrap();
+        let failure = place.call("a\0m", "add", "1").unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::InvalidArgument, "{failure}");
+        let mut transaction = place.store.begin();
+        let wanted = place.wanted("add", "1");
+        let in_one = place.classes.call_in(&mut transaction, &place.keyspace, "a\0m", &wanted);
+        assert_eq!(in_one.unwrap_err().kind(), ErrorKind::InvalidArgument);
+    });
+}
+
 #[test]
 fn a_key_without_room_for_its_companion_is_refused() {
     on_each(|place| {
