@@ -175,16 +175,21 @@ impl Host {
         }
         let mut failed = None;
         let called = self.shared.store.transact(|transaction| {
-            run_alone(&*class, transaction, object, wanted, caller).map_err(|failure| {
-                let error = Error::from(failure.duplicate());
-                failed = Some(failure);
-                error
-            })
+            match run_alone(&*class, transaction, object, wanted, caller) {
+                // It asks to be run again, or the store does.
+                Err(failure) if failure.kind().is_retryable() => {
+                    let error = Error::from(failure.duplicate());
+                    failed = Some(failure);
+                    Err(error)
+                }
+                // A failure too is by what was read, and that is validated (O2).
+                answer => Ok(answer),
+            }
         });
         // What the body failed with, if it was that, and not the commit.
-        Some(called.map_err(|error| match failed {
-            Some(failure) if failure.kind() == error.kind() => failure,
-            Some(_) | None => Failure::Context(error),
+        Some(called.unwrap_or_else(|error| match failed {
+            Some(failure) if failure.kind() == error.kind() => Err(failure),
+            Some(_) | None => Err(Failure::Context(error)),
         }))
     }
 }
