@@ -18,6 +18,9 @@ const OTHER_EXAMPLES: [(&str, &str); 3] = [
     ("c", "crates/tyr-c/tests/programs/readme.c"),
 ];
 
+/// The table of all decisions.
+const DECISIONS: &str = "docs/decisions/README.md";
+
 /// The decision that lists every dependency.
 const DEPENDENCIES: &str = "docs/decisions/0001-dependencies.md";
 
@@ -148,14 +151,19 @@ fn has_function(tree: &Tree, name: &str) -> bool {
     tree.with_ending(".rs").any(|(_, text)| text.contains(&start))
 }
 
-/// Decisions are `NNNN-title.md`, each number once, with a date near the top.
+/// Decisions are `NNNN-title.md`, each number once, with a date near the top, and in the table.
 fn check_decisions(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut last_number = "";
+    let table = tree.text(DECISIONS).unwrap_or_default();
     for (path, text) in tree.with_ending(".md") {
         let Some(name) = path.strip_prefix("docs/decisions/") else { continue };
-        if name == "README.md" {
+        if path == DECISIONS {
             continue;
+        }
+        if !table.contains(&format!("]({name})")) {
+            let remedy = format!("add its row to {DECISIONS}");
+            findings.push(Finding::new(path, 1, "a decision that is not in the table", remedy));
         }
         let number = name.split('-').next().unwrap_or_default();
         if number.len() != 4 || !number.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -243,13 +251,15 @@ mod tests {
 
     #[test]
     fn decisions_are_numbered_once_and_dated() {
+        let table = (DECISIONS, "[x](0001-a.md) [x](0001-b.md) [x](0002-b.md) [x](b.md)");
         let good = ("docs/decisions/0001-a.md", "# A\n\n2026-11-21\n");
-        assert_eq!(check_decisions(&Tree::of(&[good])), []);
+        assert_eq!(check_decisions(&Tree::of(&[table, good])), []);
+        assert_eq!(check_decisions(&Tree::of(&[good])).len(), 1);
         let undated = ("docs/decisions/0002-b.md", "# B\n");
-        assert_eq!(check_decisions(&Tree::of(&[good, undated])).len(), 1);
+        assert_eq!(check_decisions(&Tree::of(&[table, good, undated])).len(), 1);
         let twice = ("docs/decisions/0001-b.md", "# B\n\n2026-11-22\n");
-        assert_eq!(check_decisions(&Tree::of(&[good, twice])).len(), 1);
+        assert_eq!(check_decisions(&Tree::of(&[table, good, twice])).len(), 1);
         let nameless = ("docs/decisions/b.md", "# B\n\n2026-11-22\n");
-        assert_eq!(check_decisions(&Tree::of(&[nameless])).len(), 1);
+        assert_eq!(check_decisions(&Tree::of(&[table, nameless])).len(), 1);
     }
 }
