@@ -51,26 +51,33 @@ impl Work {
     }
 }
 
-/// A log of one partition, what is done to it, and a group that consumes it.
+/// A log of one partition, what is done to it, and who consumes it: each caller for a group.
 pub(super) struct LogCase {
     log: Log,
-    group: Group,
+    groups: Vec<Group>,
     batch: Batch,
     work: Work,
 }
 
 impl LogCase {
-    /// A new log, with entries in it if they are to be consumed.
-    pub(super) async fn new(store: &Tyr, options: &Options, work: Work) -> Result<Self> {
+    /// A new log for so many callers, with entries in it if they are to be consumed.
+    pub(super) async fn new(
+        store: &Tyr,
+        options: &Options,
+        work: Work,
+        callers: usize,
+    ) -> Result<Self> {
         let log = Log::create(store, "bench", options).await?;
-        let group = log.group("bench", &Start::Oldest).await?;
-        let batch = batch()?;
+        let (batch, mut groups) = (batch()?, Vec::new());
         if work == Work::Pop {
+            for caller in 0..callers {
+                groups.push(log.group(&format!("bench-{caller}"), &Start::Oldest).await?);
+            }
             for _ in 0..PRELOADED.div_ceil(batch.len()) {
                 log.append_batch(&batch).await?;
             }
         }
-        Ok(Self { log, group, batch, work })
+        Ok(Self { log, groups, batch, work })
     }
 
     /// Entries of one operation.
@@ -78,12 +85,12 @@ impl LogCase {
         self.work.entries(&self.batch)
     }
 
-    /// Does it once.
-    pub(super) async fn once(&self) -> Result<()> {
+    /// This caller does it once.
+    pub(super) async fn once(&self, caller: usize) -> Result<()> {
         match self.work {
             Work::Append => self.log.append([7; ENTRY_LEN]).await.map(drop),
             Work::Batches => self.log.append_batch(&self.batch).await.map(drop),
-            Work::Pop => pop(&self.group).await,
+            Work::Pop => pop(&self.groups[caller]).await,
         }
     }
 
@@ -108,9 +115,10 @@ pub fn run(
     let defaults = Options::default();
     let keyspace_config = KeyspaceConfig { durability, ..defaults.keyspace_config };
     let options = Options { keyspace_config, ..defaults };
-    let case = block_on(LogCase::new(&store, &options, work))?;
-    let step = || -> Step<'_> { Box::new(|| block_on(case.once())) };
-    let run = pace::run(pace, (0..threads).map(|_| step()).collect(), || ())?;
+    let case = block_on(LogCase::new(&store, &options, work, threads))?;
+    let shared = &case;
+    let step = |caller| -> Step<'_> { Box::new(move || block_on(shared.once(caller))) };
+    let run = pace::run(pace, (0..threads).map(step).collect(), || ())?;
     block_on(case.verify(pace::count_total(&run.threads)))?;
     let mut figures = Figures::default();
     let count = pace::count(&run.threads);

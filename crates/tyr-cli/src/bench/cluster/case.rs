@@ -108,7 +108,7 @@ impl Case {
             of(Work::Watch, &[1, 32]),
             of(Work::Log(log::Work::Append), &[1, 32, 128]),
             of(Work::Log(log::Work::Batches), &[1, 8]),
-            of(Work::Log(log::Work::Pop), &[1]),
+            of(Work::Log(log::Work::Pop), &[1, 8]),
         ]
         .concat()
     }
@@ -241,7 +241,8 @@ impl Pattern {
             Work::Lease | Work::Recall => {}
             Work::Log(work) => {
                 let options = Options { keyspace: KEYSPACE.to_owned(), ..Options::default() };
-                self.log = Some(LogCase::new(&self.store, &options, work).await?);
+                self.log =
+                    Some(LogCase::new(&self.store, &options, work, self.case.callers).await?);
             }
             Work::File => files::prepare(&self.keyspace).await?,
             Work::Hold => self.other.hold((0..HELD).map(series)).await?,
@@ -337,7 +338,7 @@ impl Pattern {
                 self.put_record(caller, random).await?;
                 self.other.changed(caller).await.map(|()| 0)
             }
-            Work::Log(_) => self.log().once().await.map(|()| 0),
+            Work::Log(_) => self.log().once(caller).await.map(|()| 0),
         }
     }
 
