@@ -93,6 +93,8 @@ sequencer *ARGS: (trial "single" "sequencer" ARGS)
 trial-logs MINUTES="30" *ARGS: (trial "run --seed $(date +%s) --nodes 5 --faults all --workloads shared-logs,zlogs --minutes" MINUTES ARGS) sequencer
 
 # How long a seat takes from node to node, and requests to it meanwhile.
+fs-kills *ARGS: (trial "single" "files" ARGS)
+
 handover: (trial "single" "handover")
 
 # From the program of an older commit to this one, node by node, under load.

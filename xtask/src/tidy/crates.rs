@@ -92,6 +92,7 @@ const EDGES: [(&str, &[&str]); 33] = [
             "tyr-control",
             "tyr-client",
             "tyr-server",
+            "tyr-fs",
             "tyr-log",
             "tyr-object",
             "tyr-zlog",

@@ -13,7 +13,7 @@ use crate::lines::Lines;
 pub struct Plan {
     /// Where nodes of the cluster are reached.
     pub addresses: Vec<String>,
-    /// The keyspaces that blobs are spread over.
+    /// The keyspaces that blobs are spread over; none for who has no blobs of its own.
     pub keyspaces: Vec<String>,
 }
 
@@ -33,7 +33,9 @@ impl Puppet {
         let program = program.map_err(|error| Error::io("where this program is", error))?;
         let mut command = Command::new(program);
         command.args(["puppet", "--at", &plan.addresses.join(",")]);
-        command.args(["--keyspaces", &plan.keyspaces.join(",")]);
+        if !plan.keyspaces.is_empty() {
+            command.args(["--keyspaces", &plan.keyspaces.join(",")]);
+        }
         Ok(Self { lines: Lines::start(command, "a client's process".to_owned())? })
     }
 

@@ -7,11 +7,12 @@
 //!
 //! A client within the trial could not stand still: its library has threads that go on, and renews
 //! what it holds. [`Puppet`] is how a workload has one, [`serve()`] is what runs there. It is made
-//! of the public crate and of those on it, as programs of users are: locks, payloads in pieces and
-//! consumers of logs are made there.
+//! of the public crate and of those on it, as programs of users are: locks, payloads in pieces,
+//! consumers of logs and files are made there.
 //!
 //! It must not know what workloads make of its answers.
 
+mod files;
 mod handle;
 mod logs;
 mod serve;
@@ -19,6 +20,7 @@ mod serve;
 use serde::{Deserialize, Serialize};
 use tyr_types::{Error, ErrorKind, Result};
 
+pub use self::files::{FileOrder, told};
 pub use self::handle::{Plan, Puppet};
 pub use self::logs::LogOrder;
 pub use self::serve::{PuppetArguments, serve};
@@ -87,6 +89,17 @@ pub enum Order {
         /// What.
         order: LogOrder,
     },
+    /// Does something with a file system; answers 0 where nothing else is said.
+    File {
+        /// What.
+        order: FileOrder,
+    },
+}
+
+impl From<FileOrder> for Order {
+    fn from(order: FileOrder) -> Self {
+        Self::File { order }
+    }
 }
 
 impl From<LogOrder> for Order {

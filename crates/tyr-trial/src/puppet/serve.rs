@@ -8,6 +8,7 @@ use tyr::blocking::{Keyspace, Lock, Transaction, Tyr};
 use tyr::{Committed, LeaseOptions};
 use tyr_types::{Error, ErrorKind, OperationId, Result};
 
+use super::files::Files;
 use super::logs::Logs;
 use super::{Answer, Order, payload};
 use crate::client::connection::TIMEOUT;
@@ -58,6 +59,7 @@ struct Client {
     keyspaces: Vec<Keyspace>,
     lock: Option<Lock>,
     logs: Logs,
+    files: Files,
 }
 
 impl Client {
@@ -65,7 +67,8 @@ impl Client {
         let store = Tyr::connect_options().timeout(TIMEOUT).connect_blocking(&arguments.at)?;
         let keyspaces = arguments.keyspaces.iter().map(|name| store.keyspace(name));
         let keyspaces = keyspaces.collect::<Result<_>>()?;
-        Ok(Self { store, keyspaces, lock: None, logs: Logs::default() })
+        let (logs, files) = Default::default();
+        Ok(Self { store, keyspaces, lock: None, logs, files })
     }
 
     fn keyspace(&self, key: &str) -> &Keyspace {
@@ -77,6 +80,7 @@ impl Client {
             Order::Log { order } => {
                 return self.logs.follow(&self.store, &self.keyspaces[0], order);
             }
+            Order::File { order } => self.files.follow(&self.store, order),
             Order::Lock { key, lasts_ms, wait_ms } => {
                 self.lock = None;
                 let (lasts, wait) =

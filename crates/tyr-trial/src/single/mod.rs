@@ -4,6 +4,7 @@
 
 mod consumers;
 mod fencing;
+mod files;
 mod gone;
 mod handover;
 mod hostile;
@@ -60,9 +61,11 @@ pub enum Single {
     Classes,
     /// Classes that mean no good.
     Hostile,
+    /// Programs that change a file system and are killed, as nodes are.
+    Files,
     /// A seat that goes from node to node under requests.
     HandOver,
-    /// These seven, for a short time.
+    /// These eight, for a short time.
     Programs,
 }
 
@@ -176,6 +179,7 @@ impl Single {
         Self::Sequencer,
         Self::Classes,
         Self::Hostile,
+        Self::Files,
         Self::HandOver,
         Self::Programs,
     ];
@@ -197,6 +201,7 @@ impl Single {
             Self::Sequencer => "sequencer",
             Self::Classes => "classes",
             Self::Hostile => "hostile",
+            Self::Files => "files",
             Self::HandOver => "handover",
             Self::Programs => "programs",
         }
@@ -219,8 +224,9 @@ impl Single {
             Self::Sequencer => "killed 120 times: no position twice, holes are filled",
             Self::Classes => "replaced 1,000 times under calls and kills: no call runs an old one",
             Self::Hostile => "of 10,000 hostile classes none does anything; nodes go on",
+            Self::Files => "1,000 programs are killed in changes of files, and 500 nodes",
             Self::HandOver => "how long a seat takes to another node, and requests meanwhile",
-            Self::Programs => "the seven above, for a short time",
+            Self::Programs => "the eight above, for a short time",
         }
     }
 
@@ -232,7 +238,7 @@ impl Single {
     /// Whether how much it does can be set.
     pub fn counts(self) -> bool {
         match self {
-            Self::Hostile | Self::Classes | Self::Sequencer => true,
+            Self::Hostile | Self::Classes | Self::Sequencer | Self::Files => true,
             Self::PausedLease
             | Self::PausedUnleased
             | Self::OneGone
@@ -267,6 +273,7 @@ impl Single {
             | Self::Sequencer
             | Self::Classes
             | Self::Hostile
+            | Self::Files
             | Self::HandOver => false,
         }
     }
@@ -299,6 +306,7 @@ impl Single {
             Self::Sequencer => programs::one(ground, sequencer::run),
             Self::Classes => programs::one(ground, replaced::run),
             Self::Hostile => programs::one(ground, hostile::run),
+            Self::Files => programs::one(ground, files::run),
             Self::HandOver => programs::one(ground, handover::run),
             Self::Programs => programs::all(ground),
         }

@@ -1,12 +1,12 @@
-//! What programs of users build on: locks, classes, logs, seats. Each test on a cluster of its own,
-//! for minutes; or all of them on one, for some seconds.
+//! What programs of users build on: locks, classes, logs, seats, files. Each test on a cluster of
+//! its own, for minutes; or all of them on one, for some seconds.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use tyr_types::Result;
 
-use super::{Extent, Ground, consumers, fencing, handover, hostile, replaced, sequencer};
+use super::{Extent, Ground, consumers, fencing, files, handover, hostile, replaced, sequencer};
 use crate::cluster::{Cluster, Plan};
 
 /// Nodes of the cluster.
@@ -28,7 +28,7 @@ fn cluster(ground: &Ground) -> Result<Cluster> {
 
 /// All of them in brief, one after the other.
 pub(super) fn all(ground: &Ground) -> Result<String> {
-    let tests: [Test; 7] = [
+    let tests: [Test; 8] = [
         fencing::fenced,
         fencing::unfenced,
         consumers::run,
@@ -36,6 +36,7 @@ pub(super) fn all(ground: &Ground) -> Result<String> {
         replaced::run,
         handover::run,
         sequencer::run,
+        files::run,
     ];
     let mut cluster = cluster(ground)?;
     for test in tests {

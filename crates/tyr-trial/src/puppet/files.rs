@@ -1,0 +1,188 @@
+//! What a puppet does with a file system of `tyr-fs`.
+
+use std::error::Error as _;
+
+use serde::{Deserialize, Serialize};
+use tyr::blocking::Tyr;
+use tyr_fs::blocking::{FileSystem, OpenFile};
+use tyr_fs::{Access, Errno, RenameMode};
+use tyr_types::{Error, ErrorKind, Result};
+
+use super::payload;
+
+/// Whose everything is that a puppet makes.
+const MINE: Access = Access { mode: 0o755, owner: 0, group: 0 };
+
+/// What is to be done with a file system. Paths are from its root; payloads and places in them are
+/// counted in words, as [`payload`] has them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case")]
+pub enum FileOrder {
+    /// Opens it.
+    Open {
+        /// Its name.
+        name: String,
+    },
+    /// Makes a directory.
+    MakeDirectory {
+        /// Where.
+        path: String,
+    },
+    /// Makes a file with a payload.
+    Make {
+        /// Where.
+        path: String,
+        /// By which its words are known.
+        value: u64,
+        /// How many words.
+        len: u64,
+    },
+    /// Appends a payload to a file; answers where, unless it is part of a transaction.
+    Append {
+        /// The file.
+        path: String,
+        /// By which its words are known.
+        value: u64,
+        /// How many words.
+        len: u64,
+    },
+    /// Writes a payload over a file.
+    Write {
+        /// The file.
+        path: String,
+        /// From which word on.
+        at: u64,
+        /// By which its words are known.
+        value: u64,
+        /// How many words.
+        len: u64,
+    },
+    /// Makes a file so long.
+    Truncate {
+        /// The file.
+        path: String,
+        /// Words.
+        len: u64,
+    },
+    /// Renames a file or a directory.
+    Rename {
+        /// Its name.
+        from: String,
+        /// Its next name.
+        to: String,
+        /// Whether what has that name gets this one, or goes.
+        is_exchange: bool,
+    },
+    /// Gives a file one more name.
+    Link {
+        /// A name.
+        from: String,
+        /// The other.
+        to: String,
+    },
+    /// Takes a name from a file.
+    Remove {
+        /// The name.
+        path: String,
+    },
+    /// Removes an empty directory.
+    RemoveDirectory {
+        /// The directory.
+        path: String,
+    },
+    /// Opens a file, and never closes it.
+    Hold {
+        /// The file.
+        path: String,
+    },
+    /// Does all of these in one transaction.
+    Together {
+        /// What, one after the other.
+        orders: Vec<Self>,
+    },
+}
+
+/// Does what an order says, by calls that file systems and transactions have alike.
+macro_rules! change {
+    ($files:expr, $order:expr) => {
+        match $order {
+            FileOrder::MakeDirectory { path } => $files.make_directory_at(path, MINE).map(drop),
+            FileOrder::Make { path, value, len } => {
+                $files.store_at(path, &payload(*value, *len), MINE)
+            }
+            FileOrder::Write { path, at, value, len } => {
+                let node = $files.find(path)?.node;
+                $files.write(&node, 8 * at, payload(*value, *len))
+            }
+            FileOrder::Truncate { path, len } => $files.truncate(&$files.find(path)?.node, 8 * len),
+            FileOrder::Rename { from, to, is_exchange } => {
+                let mode = match is_exchange {
+                    true => RenameMode::Exchange,
+                    false => RenameMode::Replace,
+                };
+                $files.rename_at_with(from, to, mode)
+            }
+            FileOrder::Link { from, to } => $files.link_at(from, to),
+            FileOrder::Remove { path } => $files.remove_file_at(path),
+            FileOrder::RemoveDirectory { path } => $files.remove_directory_at(path),
+            FileOrder::Append { path, value, len } => {
+                let node = $files.find(path)?.node;
+                $files.append(&node, payload(*value, *len)).map(drop)
+            }
+            FileOrder::Open { .. } | FileOrder::Hold { .. } | FileOrder::Together { .. } => {
+                let text = format!("{:?} is no part of a transaction", $order);
+                Err(tyr_fs::Error::new(Errno::INVAL, text))
+            }
+        }
+    };
+}
+
+/// The file system that a puppet has open, and the files.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    files: Option<FileSystem>,
+    held: Vec<OpenFile>,
+}
+
+impl Files {
+    pub(super) fn follow(&mut self, store: &Tyr, order: FileOrder) -> Result<u64> {
+        self.act(store, order).map_err(|error| told(&error))
+    }
+
+    fn act(&mut self, store: &Tyr, order: FileOrder) -> tyr_fs::Result<u64> {
+        if let FileOrder::Open { name } = order {
+            self.files = Some(FileSystem::open(store, &name)?);
+            return Ok(0);
+        }
+        let files = self.files.as_ref().ok_or_else(|| {
+            tyr_fs::Error::new(Errno::INVAL, "this puppet has no file system open yet")
+        })?;
+        match &order {
+            FileOrder::Append { path, value, len } => {
+                let node = files.find(path)?.node;
+                return Ok(files.append(&node, payload(*value, *len))? / 8);
+            }
+            FileOrder::Hold { path } => {
+                let node = files.find(path)?.node;
+                self.held.push(files.open_file(&node)?);
+            }
+            FileOrder::Together { orders } => {
+                files
+                    .transact(|together| orders.iter().try_for_each(|it| change!(together, it)))?;
+            }
+            order => change!(files, order)?,
+        }
+        Ok(0)
+    }
+}
+
+/// An error as the trial knows it: of the kind of the store's, if it was one of those.
+pub fn told(error: &tyr_fs::Error) -> Error {
+    let of_the_store = error.source().and_then(|source| source.downcast_ref::<Error>());
+    let kind = match of_the_store {
+        Some(source) => source.kind(),
+        None if error.errno() == Errno::AGAIN => ErrorKind::Conflict,
+        None => ErrorKind::Corrupt,
+    };
+    Error::new(kind, format!("{:?}: {}", error.errno(), error.text()))
+}
