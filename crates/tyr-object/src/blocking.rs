@@ -72,9 +72,9 @@ impl Classes {
     /// `InvalidArgument` when it is no class, with the line, or when a test of it fails;
     /// `PermissionDenied`; `Unavailable` when the service metadata cannot be written.
     pub fn install(&self, name: Option<&str>, script: &[u8]) -> Result<Installed> {
-        let class = self.library.loaded.compile(name, script)?;
+        let class = self.library.loaded.compile_new(name, script)?;
         let failed = run_tests(&class).into_iter().find_map(|test| {
-            test.failure.map(|failure| format!("test {} failed: {failure}", test.name))
+            test.failure.map(|failure| format!("test {} failed: {}", test.name, failure.text()))
         });
         match failed {
             None => self.library.catalog.install(class.info().name(), script),
@@ -126,6 +126,11 @@ impl Classes {
                 Error::not_found(format!("class {class} has no version {number}"))
             })?,
         };
+        if version.is_retired {
+            let number = version.number;
+            let text = format!("version {number} of class {class} is retired, and its script gone");
+            return Err(Error::not_found(text));
+        }
         self.library.catalog.script(class, version)
     }
 

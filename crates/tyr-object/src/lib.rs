@@ -84,7 +84,7 @@ pub use tyr_class::{COMPANION, Class, Failure, Limits};
 /// # Errors
 /// `InvalidArgument` when it is no class, with the line.
 pub fn test(name: Option<&str>, script: &[u8]) -> Result<Vec<TestOutcome>> {
-    Ok(run_tests(&loaded::Loaded::default().compile(name, script)?))
+    Ok(run_tests(&loaded::Loaded::default().compile_new(name, script)?))
 }
 
 /// How a keyspace of objects is best made: an object's blob and its companion lie on the same

@@ -117,6 +117,23 @@ impl Loaded {
         }
     }
 
+    /// The same of a script that nobody has installed yet: what is in it and means nothing is
+    /// refused.
+    ///
+    /// # Errors
+    /// As [`Loaded::compile`].
+    pub fn compile_new(&self, name: Option<&str>, script: &[u8]) -> Result<LuaClass> {
+        let class = self.compile(name, script)?;
+        match class.others() {
+            [] => Ok(class),
+            [first, ..] => Err(Error::invalid(format!(
+                "the class has \"{}\", which means nothing: it is a table of \"name\", \
+                 \"methods\" and \"tests\"",
+                first.escape_debug()
+            ))),
+        }
+    }
+
     /// This version of a class; `script` answers its script, if it is not compiled yet.
     ///
     /// # Errors

@@ -10,21 +10,28 @@ use crate::limits::Limits;
 /// The only scope that a method can name: the chunk that begins the blob, its attributes, its map.
 const SCOPE: &str = "head";
 
+/// What a script says it is.
+pub struct Described {
+    pub info: ClassInfo,
+    /// The names of its tests, sorted.
+    pub tests: Vec<String>,
+    /// Keys of its table that mean nothing.
+    pub others: Vec<String>,
+}
+
 /// Reads what the prelude made of the class; `name` is for a script that does not say it.
 ///
 /// # Errors
 /// `InvalidArgument`, naming what is wrong.
-pub fn read(
-    words: &[Vec<Value>],
-    name: Option<&str>,
-    limits: Limits,
-) -> Result<(ClassInfo, Vec<String>)> {
-    let (mut own_name, mut methods, mut tests) = (None, Vec::new(), Vec::new());
+pub fn read(words: &[Vec<Value>], name: Option<&str>, limits: Limits) -> Result<Described> {
+    let (mut own_name, mut methods, mut tests, mut others) =
+        (None, Vec::new(), Vec::new(), Vec::new());
     for line in words {
         let [what, called, kind, scope] = line.as_slice() else { continue };
         match plain(what).unwrap_or_default().as_str() {
             "class" => own_name = Some(plain(called).map_err(|_| unnamed("name"))?),
             "method" => methods.push(method(called, kind, scope)?),
+            "other" => others.push(plain(called).unwrap_or_default()),
             _ => tests.push(plain(called).map_err(|_| unnamed("name of a test"))?),
         }
     }
@@ -32,7 +39,8 @@ pub fn read(
         Error::invalid("the script registers handlers, and has no name: give the class one")
     })?;
     tests.sort();
-    Ok((ClassInfo::new(name, methods, limits)?, tests))
+    others.sort();
+    Ok(Described { info: ClassInfo::new(name, methods, limits)?, tests, others })
 }
 
 fn method(called: &Value, kind: &Value, scope: &Value) -> Result<(String, MethodKind)> {

@@ -40,6 +40,7 @@ pub enum Op {
     Fail,
     Log,
     Call,
+    Pass,
 }
 
 impl Op {
@@ -67,18 +68,28 @@ impl Op {
         (Self::Fail, "fail"),
         (Self::Log, "log"),
         (Self::Call, "call"),
+        (Self::Pass, "pass"),
     ];
 }
 
-/// What runs a method for a test of the class.
-pub type Calls<'a> = &'a dyn Fn(&str, &[u8]) -> Result<tyr_types::Bytes, Failure>;
+/// What a test of a class does besides looking at its blob.
+pub trait Calls {
+    /// Runs a method.
+    ///
+    /// # Errors
+    /// Those of [`call`](crate::call()).
+    fn call(&self, method: &str, input: &[u8]) -> Result<tyr_types::Bytes, Failure>;
+
+    /// Lets so many microseconds pass.
+    fn pass(&self, us: u64);
+}
 
 /// The far side of one call.
 pub struct Host<'a> {
     /// The blob; `None` while the class is described.
     pub context: Option<&'a mut dyn Context>,
     /// What runs methods, in a test.
-    pub calls: Option<Calls<'a>>,
+    pub calls: Option<&'a dyn Calls>,
     /// Why the call is over.
     pub failure: Option<Failure>,
 }
@@ -205,6 +216,11 @@ impl Host<'_> {
                 nothing()
             }
             Op::Call => self.call(lua, a, b),
+            Op::Pass => {
+                let us = value::offset(a, "the microseconds that pass")?;
+                self.calls.ok_or_else(|| "time passes in a test only".to_owned())?.pass(us);
+                nothing()
+            }
         }
     }
 
@@ -215,9 +231,9 @@ impl Host<'_> {
         };
         let method = value::text(method, "the method")?;
         let result = if input.is_nil() {
-            calls(&method, &[])
+            calls.call(&method, &[])
         } else {
-            value::with_bytes(input, "the input", |input| calls(&method, input))?
+            value::with_bytes(input, "the input", |input| calls.call(&method, input))?
         };
         match result {
             Ok(answer) => one(value::from_bytes(lua, &answer)?),

@@ -132,7 +132,7 @@ impl Machine {
     }
 
     /// Runs a test of the class.
-    pub fn test(&self, context: &mut dyn Context, calls: Calls<'_>, name: &str) -> Ended<()> {
+    pub fn test(&self, context: &mut dyn Context, calls: &dyn Calls, name: &str) -> Ended<()> {
         let seed = seed(context.transaction().0);
         let host = Host { context: Some(context), calls: Some(calls), failure: None };
         let (result, is_reusable) = self.within(host, |host| self.test.call((host, seed, name)));

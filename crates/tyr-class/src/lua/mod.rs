@@ -57,6 +57,7 @@ use crate::class::{Class, ClassInfo};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::limits::{Limits, SOURCE_LEN_MAX};
+use describe::Described;
 pub use host::Calls;
 use machine::{Machine, Run};
 pub use meter::Clock;
@@ -73,6 +74,7 @@ pub struct LuaClass {
     script: Arc<Script>,
     info: ClassInfo,
     tests: Vec<String>,
+    others: Vec<String>,
 }
 
 impl LuaClass {
@@ -106,17 +108,22 @@ impl LuaClass {
         let words = described
             .result
             .map_err(|failure| Error::invalid(failure.text()).context("the script is no class"))?;
-        let (info, tests) = describe::read(&words, name, limits)?;
+        let Described { info, tests, others } = describe::read(&words, name, limits)?;
         drop(words);
         if described.is_reusable {
             pool::put(&script, machine);
         }
-        Ok(Self { script, info, tests })
+        Ok(Self { script, info, tests, others })
     }
 
     /// The names of its tests, sorted.
     pub fn tests(&self) -> &[String] {
         &self.tests
+    }
+
+    /// Keys of its table that mean nothing, sorted: of a class that is new each is a mistake.
+    pub fn others(&self) -> &[String] {
+        &self.others
     }
 
     /// Runs one of its tests beside the blob of `context`; the test calls methods by `calls`.
@@ -127,7 +134,7 @@ impl LuaClass {
         &self,
         name: &str,
         context: &mut dyn Context,
-        calls: Calls<'_>,
+        calls: &dyn Calls,
     ) -> Result<(), Failure> {
         let machine = pool::take(&self.script)?;
         let ended = machine.test(context, calls, name);

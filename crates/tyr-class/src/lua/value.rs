@@ -13,12 +13,19 @@ pub const EXACT_MAX: u64 = 1 << 53;
 /// Why a value is refused.
 pub type Refused<T> = Result<T, String>;
 
+/// What a value is, with its article.
+pub fn kind_of(value: &Value) -> String {
+    let name = value.type_name();
+    let article = if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    if value.is_nil() { name.to_owned() } else { format!("{article} {name}") }
+}
+
 /// Runs `f` on the bytes of a string or a buffer.
 pub fn with_bytes<R>(value: &Value, what: &str, f: impl FnOnce(&[u8]) -> R) -> Refused<R> {
     match value {
         Value::String(text) => Ok(f(&text.as_bytes())),
         Value::Buffer(buffer) => Ok(f(&buffer.to_vec())),
-        other => Err(format!("{what} is a string or a buffer, not a {}", other.type_name())),
+        other => Err(format!("{what} is a string or a buffer, not {}", kind_of(other))),
     }
 }
 
@@ -28,7 +35,7 @@ pub fn offset(value: &Value, what: &str) -> Refused<u64> {
         Value::Integer(number) => u64::try_from(*number).ok(),
         Value::Number(number) if number.fract() == 0.0 && *number >= 0.0 => Some(*number as u64),
         Value::Number(_) => None,
-        other => return Err(format!("{what} is a number, not a {}", other.type_name())),
+        other => return Err(format!("{what} is a number, not {}", kind_of(other))),
     };
     number.filter(|number| *number <= EXACT_MAX).ok_or_else(|| {
         format!("{what} is a whole number from 0 to 2^53, up to where numbers are exact")
@@ -46,7 +53,7 @@ pub fn text(value: &Value, what: &str) -> Refused<String> {
         Value::String(text) => Ok(text.to_string_lossy()),
         Value::Integer(number) => Ok(number.to_string()),
         Value::Number(number) => Ok(number.to_string()),
-        other => Err(format!("{what} is a string, not a {}", other.type_name())),
+        other => Err(format!("{what} is a string, not {}", kind_of(other))),
     }
 }
 

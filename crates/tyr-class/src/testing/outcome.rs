@@ -1,7 +1,8 @@
-//! The tests that a class brings: a table `tests` of functions of (blob, call), by name.
+//! The tests that a class brings: a table `tests` of functions of (blob, call, pass), by name.
 //!
 //! `call(method, input)` runs a method as ever, within its limits, and returns its answer, or nil,
-//! kind, text and code of its failure. The test looks at the blob, and raises what is wrong.
+//! kind, text and code of its failure. `pass(us)` lets time pass, which stands still otherwise but
+//! for a microsecond with each call. The test looks at the blob, and raises what is wrong.
 
 use std::cell::RefCell;
 
@@ -10,7 +11,7 @@ use tyr_types::{Bytes, Number, Result, Stat, TransactionId, Transform};
 use super::memory::MemoryContext;
 use crate::context::{Context, LogLevel};
 use crate::failure::Failure;
-use crate::lua::LuaClass;
+use crate::lua::{Calls, LuaClass};
 
 /// What came of a test.
 #[derive(Debug)]
@@ -27,11 +28,27 @@ pub struct TestOutcome {
 pub fn run_tests(class: &LuaClass) -> Vec<TestOutcome> {
     let run = |name: &String| {
         let blob = RefCell::new(MemoryContext::new());
-        let calls = |method: &str, input: &[u8]| blob.borrow_mut().call(class, method, input);
-        let failure = class.run_test(name, &mut Seen(&blob), &calls).err();
+        let failure = class.run_test(name, &mut Seen(&blob), &CallsOn { class, blob: &blob }).err();
         TestOutcome { name: name.clone(), failure, lines: blob.into_inner().lines }
     };
     class.tests().iter().map(run).collect()
+}
+
+/// What a test does to its blob.
+struct CallsOn<'a> {
+    class: &'a LuaClass,
+    blob: &'a RefCell<MemoryContext>,
+}
+
+impl Calls for CallsOn<'_> {
+    fn call(&self, method: &str, input: &[u8]) -> Result<Bytes, Failure> {
+        self.blob.borrow_mut().call(self.class, method, input)
+    }
+
+    fn pass(&self, us: u64) {
+        let now_us = &mut self.blob.borrow_mut().now_us;
+        *now_us = now_us.saturating_add(us);
+    }
 }
 
 /// The blob of a test, between its calls.

@@ -230,7 +230,12 @@ fn enable(session: &mut Session, arguments: &PlaceArguments, is_enabled: bool) -
     };
     let fields =
         json!({ "class": class, "keyspace": keyspace, "enabled": is_enabled, "new": is_new });
-    session.output.record(&fields, "")
+    let text = match (is_new, is_enabled) {
+        (true, _) => String::new(),
+        (false, true) => format!("{class} was enabled in {keyspace} already"),
+        (false, false) => format!("{class} was not enabled in {keyspace}"),
+    };
+    session.output.record(&fields, &text)
 }
 
 fn retire(session: &mut Session, arguments: &RetireArguments) -> Outcome {
@@ -250,16 +255,23 @@ fn call(session: &mut Session, arguments: CallArguments) -> Outcome {
     let call = Call::new(arguments.class, arguments.method, input);
     let answer = Classes::of(&store).call(&keyspace, &arguments.key, &call).map_err(Error::from)?;
     if session.output.is_json() {
-        return session.output.json(&json!({ "base64": to_base64(&answer) }));
+        let text = std::str::from_utf8(&answer).ok();
+        return session.output.json(&json!({ "base64": to_base64(&answer), "text": text }));
     }
     session.output.bytes(&answer)
 }
 
 fn test(session: &mut Session, arguments: ScriptArguments) -> Outcome {
+    let file = arguments.file.display().to_string();
     let script = read(session, arguments.file)?;
     let outcomes = tyr_object::test(arguments.name.as_deref(), &script)?;
+    // Lines of a script are told of a file `class`: only here it is known which one that is.
+    let told = |text: &str| match text.strip_prefix("class:") {
+        Some(rest) => format!("{file}:{rest}"),
+        None => text.to_owned(),
+    };
     for outcome in &outcomes {
-        let failure = outcome.failure.as_ref().map(ToString::to_string);
+        let failure = outcome.failure.as_ref().map(|failure| told(failure.text()));
         let text = match &failure {
             None => format!("{} ok", outcome.name),
             Some(failure) => format!("{} FAILED: {failure}", outcome.name),

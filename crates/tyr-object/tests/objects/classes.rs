@@ -44,6 +44,20 @@ fn the_newest_version_is_called_until_it_is_retired() {
 }
 
 #[test]
+fn what_means_nothing_in_a_new_class_is_refused() {
+    on_each(|place| {
+        // One letter is missing: none of its tests would be run.
+        let methods = r#"{ m = { kind = "call", run = function() end } }"#;
+        let script = format!(r#"return {{ name = "NAME", methods = {methods}, test = {{}} }}"#);
+        let script = place.script(&script);
+        let error = place.classes.install(None, script.as_bytes()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.message().contains("\"test\""), "{error}");
+        assert!(tyr_object::test(None, script.as_bytes()).is_err());
+    });
+}
+
+#[test]
 fn a_class_is_called_where_it_is_enabled() {
     on_each(|place| {
         let missing = place.call("a", "say", "").unwrap_err();

@@ -97,7 +97,7 @@ fn mistakes_are_told_with_their_line() {
         ("blob:read(2 ^ 54, 1)", "from 0 to 2^53"),
         ("blob:read(0 / 0, 1)", "from 0 to 2^53"),
         ("blob:read(1 / 0, 1)", "from 0 to 2^53"),
-        ("blob:write(0)", "is a string or a buffer, not a nil"),
+        ("blob:write(0)", "is a string or a buffer, not nil"),
         ("blob:write(0, {})", "is a string or a buffer, not a table"),
         ("blob:transform(0, 'plus', 'u8', 1)", "one of add, sub"),
         ("blob:transform(0, 'add', 'u128', 1)", "one of i8"),
@@ -108,7 +108,7 @@ fn mistakes_are_told_with_their_line() {
         ("cx:log('loud', 'x')", "one of debug, info"),
         ("error('own words')", "own words"),
         ("error({})", "raised a table as an error"),
-        ("return 1", "not a integer"),
+        ("return 1", "not an integer"),
         ("return {}", "not a table"),
         ("return print", "not a function"),
     ];

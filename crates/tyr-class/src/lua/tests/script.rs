@@ -117,6 +117,32 @@ fn tables_that_misbehave_are_not_asked() {
 }
 
 #[test]
+fn a_test_lets_time_pass() {
+    let class = compile(
+        r#"return { name = "lease",
+             methods = { now = { kind = "query", run = function(cx) return tostring(cx.now) end } },
+             tests = { passes = function(blob, call, pass)
+               local function now() return tonumber(buffer.tostring((call("now")))) end
+               local begun = now()
+               pass(30000000)
+               assert(now() == begun + 30000001)
+               assert(not pcall(pass, -1))
+             end } }"#,
+    );
+    let outcomes = run_tests(&class);
+    assert!(outcomes[0].failure.is_none(), "{:?}", outcomes[0].failure);
+}
+
+#[test]
+fn what_means_nothing_in_a_class_is_told() {
+    let class = compile(
+        r#"return { name = "a", test = {}, [7] = true, tests = {},
+             methods = { m = { kind = "call", run = function() end } } }"#,
+    );
+    assert_eq!(class.others(), ["7", "test"]);
+}
+
+#[test]
 fn a_class_brings_its_tests() {
     let class = compile(
         r#"local function set(cx, blob, input)
