@@ -13,8 +13,8 @@ use super::plan::SMALL_LEN;
 use super::random::Overwrites;
 use super::returning::Absence;
 use super::{
-    Scenario, endurance, log, mix, monalisa, open, random, reads, restarting, returning, stream,
-    transforms,
+    Scenario, calls, endurance, log, mix, monalisa, open, random, reads, restarting, returning,
+    stream, transforms,
 };
 use crate::data::size_text;
 use crate::failure::Outcome;
@@ -106,6 +106,13 @@ pub enum Case {
         /// Threads that do it.
         threads: usize,
     },
+    /// Calls of a method.
+    Calls {
+        /// Which, or a plain write.
+        work: calls::Work,
+        /// Threads that do it.
+        threads: usize,
+    },
 }
 
 impl Case {
@@ -123,6 +130,7 @@ impl Case {
             Self::Restart { .. } => Scenario::Restart,
             Self::Build { .. } | Self::Open { .. } => Scenario::Open,
             Self::Log { .. } => Scenario::Log,
+            Self::Calls { .. } => Scenario::Calls,
             Self::Endurance { .. } => Scenario::Endurance,
         }
     }
@@ -166,6 +174,7 @@ impl Case {
             Self::Log { work, durability, threads } => {
                 format!("log, {}, {durability}, {threads} threads", work.name())
             }
+            Self::Calls { work, threads } => format!("{}, {threads} threads", work.name()),
         }
     }
 
@@ -204,6 +213,7 @@ impl Case {
             Self::Log { work, durability, threads } => {
                 log::run(pace, dir, *work, Durability::parse(durability)?, *threads)?
             }
+            Self::Calls { work, threads } => calls::run(pace, dir, *work, *threads)?,
         })
     }
 }

@@ -12,6 +12,7 @@
 //!                     meter
 //! ```
 
+mod calls;
 mod case;
 mod cluster;
 mod endurance;
@@ -112,7 +113,7 @@ pub struct BenchArguments {
     #[arg(long = "quick")]
     is_quick: bool,
     /// Measure a cluster of three nodes on this machine instead: transactions, reads, large
-    /// writes, listings, leases, a shared log; CPU time of all four processes
+    /// writes, listings, leases, a shared log, calls; CPU time of all four processes
     #[arg(long = "cluster", conflicts_with_all = ["only", "bytes", "blobs", "dir"])]
     is_cluster: bool,
     /// Only those of its cases that have these words in their names, as `minute, 128`
@@ -135,6 +136,7 @@ pub enum Scenario {
     Restart,
     Open,
     Log,
+    Calls,
     Endurance,
 }
 
@@ -151,6 +153,7 @@ impl Scenario {
         Self::Restart,
         Self::Open,
         Self::Log,
+        Self::Calls,
         Self::Endurance,
     ];
 
@@ -163,7 +166,8 @@ impl Scenario {
             | Self::Mix
             | Self::Stream
             | Self::Open
-            | Self::Log => true,
+            | Self::Log
+            | Self::Calls => true,
             Self::Random | Self::RandomNode | Self::Return | Self::Restart | Self::Endurance => {
                 false
             }

@@ -3,6 +3,7 @@
 use tyr::Durability;
 
 use super::Scenario;
+use super::calls;
 use super::case::Case;
 use super::log::Work;
 use super::random::whole_pieces;
@@ -78,6 +79,7 @@ pub fn plan(wanted: &[Scenario], sizes: Sizes) -> Vec<Item> {
             Scenario::Return => items.extend(returning(sizes).map(fresh)),
             Scenario::Restart => items.push(fresh(Case::Restart { blobs: sizes.small })),
             Scenario::Log => items.extend(log().map(fresh)),
+            Scenario::Calls => items.extend(calls().map(fresh)),
             Scenario::Endurance => {
                 items.push(fresh(Case::Endurance { bytes: whole_pieces(bytes / 8) }));
             }
@@ -155,6 +157,18 @@ fn log() -> [Case; 5] {
         durability: durability.name().to_owned(),
         threads,
     })
+}
+
+/// A plain write and a call by turns, so that both meet the same disk.
+fn calls() -> [Case; 5] {
+    [
+        (calls::Work::Plain, 1),
+        (calls::Work::Call, 1),
+        (calls::Work::Plain, 32),
+        (calls::Work::Call, 32),
+        (calls::Work::Hot, 32),
+    ]
+    .map(|(work, threads)| Case::Calls { work, threads })
 }
 
 #[cfg(test)]

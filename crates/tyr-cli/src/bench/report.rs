@@ -75,6 +75,7 @@ fn columns(scenario: Scenario) -> &'static [Column] {
             ("p50_us", "p50 µs", 1),
             ("p99_us", "p99 µs", 1),
         ],
+        Scenario::Calls => &CALLS,
         Scenario::Endurance => &ENDURANCE,
         Scenario::Open => &[
             ("per_s", "blobs/s", 0),
@@ -88,6 +89,14 @@ fn columns(scenario: Scenario) -> &'static [Column] {
         ],
     }
 }
+
+/// Of calls of methods.
+const CALLS: [Column; 4] = [
+    ("per_s", "calls/s", 0),
+    ("cpu_us", "CPU µs/call", 2),
+    ("p50_us", "p50 µs", 1),
+    ("p99_us", "p99 µs", 1),
+];
 
 /// Of a blob that is overwritten at random: what that costs, then what reading does.
 const RANDOM: [Column; 18] = [

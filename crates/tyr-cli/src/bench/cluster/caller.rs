@@ -7,7 +7,7 @@ use futures_util::future::{join, try_join_all};
 use hdrhistogram::Histogram;
 use tyr::Result;
 
-use super::case::Pattern;
+use super::pattern::Pattern;
 use super::processes::Processes;
 use crate::bench::meter::{Figures, Moment};
 use crate::random::Random;

@@ -13,6 +13,7 @@ mod caller;
 mod case;
 mod files;
 mod other;
+mod pattern;
 mod processes;
 
 use std::time::Duration;
@@ -21,7 +22,8 @@ use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use tyr::{Error, Keyspace, Tyr};
 
-use self::case::{Case, Pattern};
+use self::case::Case;
+use self::pattern::Pattern;
 pub use self::processes::Processes;
 use super::machine;
 use super::meter::Figures;
@@ -104,7 +106,7 @@ fn measure_case(
     case: &Case,
     seconds: f64,
 ) -> Outcome<Figures> {
-    let name = case::KEYSPACE;
+    let name = pattern::KEYSPACE;
     let keyspace: Keyspace = runtime.block_on(store.create_keyspace(name, case.config()))?;
     let to_other = runtime.block_on(other.keyspace(name))?;
     let mut pattern = Pattern::new(store.clone(), keyspace, to_other, *case);
