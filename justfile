@@ -158,6 +158,9 @@ fs-suites *ARGS:
     cargo xtask fs-suites {{ ARGS }}
 
 # What calls cost on a mounted file system, beside others (root, /dev/fuse): `just fs-bench --beside NAME=DIR`.
+fs-large *NAME:
+    TYR_FS_LARGE=1 cargo test --profile sim -p tyr-fs --test files {{ NAME }} -- --nocapture --test-threads 1
+
 fs-bench *ARGS:
     cargo xtask fs-bench {{ ARGS }}
 

@@ -11,7 +11,7 @@ use tyr_testing::{Kind, Opened, stores};
 struct Two {
     one: FileSystem,
     two: FileSystem,
-    _store: Opened,
+    store: Opened,
 }
 
 impl Two {
@@ -20,7 +20,7 @@ impl Two {
         let name = store.name("shared");
         let one = FileSystem::create(&store.tyr, &name, &options()).unwrap();
         let two = FileSystem::open(&store.other(), &name).unwrap();
-        Self { one, two, _store: store }
+        Self { one, two, store }
     }
 
     /// The second opens what the first made.
@@ -66,6 +66,35 @@ fn what_another_program_unlinks_or_replaces_stays_while_it_is_open_here() {
             one.tend_orphans().unwrap();
             assert_eq!(pair.orphans(), 0);
         }
+    }
+}
+
+#[test]
+fn a_file_is_used_on_whatever_two_others_do_to_it_and_its_name() {
+    for kind in stores() {
+        let pair = Two::new(kind);
+        let (one, two) = (&pair.one, &pair.two);
+        let three = FileSystem::open(&pair.store.other(), one.name()).unwrap();
+        one.make_directory_at("/dir", MINE).unwrap();
+        one.store_at("/file", &[1; 300_000], MINE).unwrap();
+        let bytes = || one.check(&mut |_| true).unwrap().bytes;
+        let open = pair.opened("/file");
+        three.rename_at("/file", "/dir/other").unwrap();
+        three.truncate(open.node(), 100_000).unwrap();
+        assert_eq!(open.attributes().unwrap().size, 100_000);
+        one.remove_file_at("/dir/other").unwrap();
+        // It is found by nobody, and changed by all who have it.
+        assert_eq!(two.find("/dir/other").unwrap_err().errno(), Errno::NOENT);
+        open.write(99_999, vec![2; 100_000]).unwrap();
+        three.truncate(open.node(), 150_000).unwrap();
+        assert_eq!(open.append("more").unwrap(), 150_000);
+        assert_eq!(open.read(99_998, 2).unwrap(), [1, 2][..]);
+        assert_eq!(open.read(149_999, 9).unwrap(), "\x02more");
+        [one, &three].into_iter().for_each(|files| files.tend_orphans().unwrap());
+        assert_eq!((pair.orphans(), bytes()), (1, 150_004));
+        open.close().unwrap();
+        [two, one, &three].into_iter().for_each(|files| files.tend_orphans().unwrap());
+        assert_eq!((pair.orphans(), bytes()), (0, 0));
     }
 }
 

@@ -5,7 +5,7 @@ use std::thread;
 use tyr_fs::{Errno, Error, RenameMode};
 
 use super::random::Random;
-use super::{MINE, fixture};
+use super::{MINE, fixture, size};
 
 const THREADS: u64 = 4;
 
@@ -26,12 +26,17 @@ fn is_expected(error: &Error) -> bool {
 
 #[test]
 fn whatever_many_do_at_once_everything_fits_together() {
+    (0..size(1, 100)).for_each(change_and_check);
+}
+
+/// Many calls of each thread, and checks meanwhile.
+fn change_and_check(seed: u64) {
     let fixture = fixture();
     let files = &fixture.files;
     thread::scope(|scope| {
         for thread in 0..THREADS {
             scope.spawn(move || {
-                let mut random = Random::new(thread + 1);
+                let mut random = Random::new(THREADS * seed + thread + 1);
                 let mut open = Vec::new();
                 for _ in 0..400 {
                     let mut path = || {
@@ -139,7 +144,7 @@ fn directories_moved_into_each_other_never_form_a_loop() {
         for thread in 0..THREADS {
             scope.spawn(move || {
                 let mut random = Random::new(100 + thread);
-                for _ in 0..300 {
+                for _ in 0..size(300, 250_000) {
                     // Each is looked for wherever the others have put it.
                     let names = ["a", "b", "c"];
                     let (moved, into) = (*random.pick(&names), *random.pick(&names));

@@ -1,14 +1,14 @@
 //! Moments: everything as it was, while others go on.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use tyr_fs::blocking::{FileSystem, Moment};
-use tyr_fs::{Access, Credentials, Errno, Kind, Node};
+use tyr_fs::{Access, Credentials, Errno, Kind, Node, RenameMode};
 
 use super::random::Random;
-use super::{MINE, fixture, options};
-use tyr_testing::{Opened, stores};
+use super::{MINE, fixture, options, size};
+use tyr_testing::{Kind as Stored, Opened, stores};
 
 /// The sum of all files of a tree, and how many there are.
 fn total(moment: &Moment) -> (u64, u64) {
@@ -38,71 +38,75 @@ fn total(moment: &Moment) -> (u64, u64) {
 
 #[test]
 fn a_moment_of_a_tree_adds_up_while_transactions_change_it() {
-    for kind in stores() {
-        let store = Opened::new(kind);
-        let name = store.name("tree");
-        let one = FileSystem::create(&store.tyr, &name, &options()).unwrap();
-        let two = FileSystem::open(&store.other(), &name).unwrap();
-        for directory in 0..5 {
-            one.make_directory_at(format!("/{directory}"), MINE).unwrap();
-            for file in 0..10 {
-                one.store_at(format!("/{directory}/{file}"), b"100", MINE).unwrap();
-            }
+    stores().into_iter().for_each(|kind| add_up(kind, size(5, 100), size(10, 1_000)));
+}
+
+/// Files that are given from and to in a tree of so many directories with so many files each, while
+/// others add them up.
+fn add_up(kind: Stored, directories: u64, names: u64) {
+    let store = Opened::new(kind);
+    let name = store.name("tree");
+    let one = FileSystem::create(&store.tyr, &name, &options()).unwrap();
+    let two = FileSystem::open(&store.other(), &name).unwrap();
+    for directory in 0..directories {
+        one.make_directory_at(format!("/{directory}"), MINE).unwrap();
+        for file in 0..names {
+            one.store_at(format!("/{directory}/{file}"), b"100", MINE).unwrap();
         }
-        let is_over = &AtomicBool::new(false);
-        thread::scope(|scope| {
-            let movers: Vec<_> = [&one, &two]
-                .into_iter()
-                .zip(1_u64..)
-                .map(|(files, seed)| {
-                    scope.spawn(move || {
-                        let mut random = Random::new(seed);
-                        for round in 0..60 {
-                            let mut path = || format!("/{}/{}", random.below(5), random.below(10));
-                            let (from, to) = (path(), path());
-                            if from == to {
-                                continue;
-                            }
-                            files
-                                .transact(|it| {
-                                    let [has, other] = [&from, &to].map(|at| it.fetch_at(at));
-                                    let [has, other] = [has?, other?].map(|bytes| {
-                                        let text = String::from_utf8(bytes.to_vec()).unwrap();
-                                        text.parse::<u64>().unwrap()
-                                    });
-                                    let by = has.min(7);
-                                    let more = (other + by).to_string();
-                                    it.store_at(&from, (has - by).to_string().as_bytes(), MINE)?;
-                                    it.store_at(&to, more.as_bytes(), MINE)?;
-                                    // Files go from directory to directory as well.
-                                    let mode = tyr_fs::RenameMode::Exchange;
-                                    it.rename_at_with(&from, &to, mode)
-                                })
-                                .unwrap();
-                            if round % 10 == 0 {
-                                files.swap_at("/0", "/1").unwrap();
-                            }
-                        }
-                    })
-                })
-                .collect();
-            let readers = [&one, &two].map(|files| {
+    }
+    let (is_over, looks) = (&AtomicBool::new(false), &AtomicU64::new(0));
+    let count = directories * names;
+    thread::scope(|scope| {
+        let movers: Vec<_> = [&one, &two]
+            .into_iter()
+            .zip(1_u64..)
+            .map(|(files, seed)| {
                 scope.spawn(move || {
-                    let mut looks = 0;
-                    while !is_over.load(Ordering::Relaxed) || looks == 0 {
-                        let moment = files.moment().unwrap();
-                        assert_eq!(total(&moment), (5_000, 50));
-                        assert_eq!(total(&moment.clone()), (5_000, 50));
-                        looks += 1;
+                    let (mut random, mut round) = (Random::new(seed), 0);
+                    while round < 60 || looks.load(Ordering::Relaxed) < 4 {
+                        let mut path =
+                            || format!("/{}/{}", random.below(directories), random.below(names));
+                        give(files, &path(), &path());
+                        round += 1;
+                        if round % 10 == 0 {
+                            files.swap_at("/0", "/1").unwrap();
+                        }
                     }
                 })
-            });
-            movers.into_iter().for_each(|it| it.join().unwrap());
-            is_over.store(true, Ordering::Relaxed);
-            readers.into_iter().for_each(|it| it.join().unwrap());
+            })
+            .collect();
+        let readers = [&one, &two].map(|files| {
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    let moment = files.moment().unwrap();
+                    assert_eq!(total(&moment), (100 * count, count));
+                    assert_eq!(total(&moment.clone()), (100 * count, count));
+                    looks.fetch_add(1, Ordering::Relaxed);
+                }
+            })
         });
-        assert_eq!(one.check(&mut |_| true).unwrap().findings, []);
+        movers.into_iter().for_each(|it| it.join().unwrap());
+        is_over.store(true, Ordering::Relaxed);
+        readers.into_iter().for_each(|it| it.join().unwrap());
+    });
+    assert_eq!(one.check(&mut |_| true).unwrap().findings, []);
+}
+
+/// Some of what one file has goes to another, and the files change places.
+fn give(files: &FileSystem, from: &str, to: &str) {
+    if from == to {
+        return;
     }
+    let number = |bytes: tyr::Bytes| std::str::from_utf8(&bytes).unwrap().parse::<u64>().unwrap();
+    let given = files.transact(|it| {
+        let (has, other) = (number(it.fetch_at(from)?), number(it.fetch_at(to)?));
+        let by = has.min(7);
+        it.store_at(from, (has - by).to_string().as_bytes(), MINE)?;
+        it.store_at(to, (other + by).to_string().as_bytes(), MINE)?;
+        // Files go from directory to directory as well.
+        it.rename_at_with(from, to, RenameMode::Exchange)
+    });
+    given.unwrap();
 }
 
 #[test]

@@ -7,7 +7,7 @@ use tyr_fs::Errno;
 use tyr_fs::blocking::FileSystem;
 
 use super::random::Random;
-use super::{MINE, fixture, options};
+use super::{MINE, fixture, options, size};
 use tyr_testing::{Opened, stores};
 
 /// A tree in which each file has these bytes.
@@ -94,7 +94,7 @@ fn swaps_of_many_never_form_a_loop() {
             scope.spawn(move || {
                 let mut random = Random::new(50 + thread);
                 let names = ["a", "b", "c", "d", "e", "f"];
-                for _ in 0..200 {
+                for _ in 0..size(200, 250_000) {
                     let mut path = || {
                         let depth = 1 + random.below(3);
                         (0..depth).map(|_| format!("/{}", random.pick(&names))).collect::<String>()

@@ -9,7 +9,7 @@ use tyr_fs::{Errno, Error, Kind, NewAttributes, RenameMode, XattrChange};
 
 use super::program::{Pair, errno};
 use super::random::Random;
-use super::{Fixture, MINE, fixture, options};
+use super::{Fixture, MINE, fixture, options, size};
 use tyr_testing::{Opened, stores};
 
 /// One call of a random transaction, on both; they have to answer alike.
@@ -226,11 +226,11 @@ fn move_amount(
 
 #[test]
 fn names_in_many_directories_change_at_once_or_not_at_all() {
+    let (directories, names) = (size(10, 100), size(20, 100));
     let Fixture { files, .. } = &fixture();
-    let directories = 10;
     for directory in 0..directories {
         files.make_directory_at(format!("/{directory}"), MINE).unwrap();
-        for name in 0..20 {
+        for name in 0..names {
             files.store_at(format!("/{directory}/{name} a"), b"x", MINE).unwrap();
         }
     }
@@ -244,14 +244,14 @@ fn names_in_many_directories_change_at_once_or_not_at_all() {
                         let mut ends = Vec::new();
                         for directory in 0..directories {
                             let node = it.find(format!("/{directory}"))?.node;
-                            let page = it.list_directory(&node, 0, 100)?;
+                            let page = it.list_directory(&node, 0, 1_000)?;
                             let names = page.entries.iter().map(|entry| entry.name.to_string());
                             ends.extend(names.map(|name| name.ends_with('b')));
                         }
                         Ok(ends)
                     })
                     .unwrap();
-                assert_eq!(ends.len(), 200);
+                assert_eq!(ends.len() as u64, directories * names);
                 assert!(ends.iter().all(|end| *end == ends[0]), "part of it was seen");
                 seen[usize::from(ends[0])] += 1;
             }
@@ -262,7 +262,7 @@ fn names_in_many_directories_change_at_once_or_not_at_all() {
             files
                 .transact(|it| {
                     for directory in 0..directories {
-                        for name in 0..20 {
+                        for name in 0..names {
                             let place = format!("/{directory}/{name}");
                             it.rename_at(format!("{place} {old}"), format!("{place} {new}"))?;
                         }
@@ -441,13 +441,14 @@ fn files_and_other_data_of_the_store_change_together() {
 
 #[test]
 fn a_tree_of_thousands_of_files_appears_at_once() {
+    let (directories, names) = (size(50, 100), size(40, 290));
     let fixture = fixture();
     let files = &fixture.files;
     files
         .transact(|it| {
-            for directory in 0..50 {
+            for directory in 0..directories {
                 it.make_directory_at(format!("/{directory}"), MINE)?;
-                for name in 0..40 {
+                for name in 0..names {
                     it.store_at(format!("/{directory}/{name}"), b"content", MINE)?;
                 }
             }
@@ -456,6 +457,6 @@ fn a_tree_of_thousands_of_files_appears_at_once() {
         })
         .unwrap();
     let report = files.check(&mut |_| true).unwrap();
-    assert_eq!((report.names, report.directories), (2_000, 51));
+    assert_eq!((report.names, report.directories), (directories * names, directories + 1));
     fixture.verify();
 }

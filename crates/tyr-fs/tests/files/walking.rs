@@ -1,10 +1,11 @@
 //! Paths, and listings that go on while names come and go.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use tyr_fs::{Errno, Name, NewFile, Node};
 
-use super::{MINE, fixture};
+use super::{MINE, fixture, size};
 
 #[test]
 fn paths_are_walked_as_posix_has_it() {
@@ -61,5 +62,49 @@ fn a_name_that_is_there_throughout_is_listed_once_whatever_comes_and_goes() {
         assert_eq!(seen.get(&name(format!("stays {number}"))), Some(&1));
     }
     assert!(seen.values().all(|count| *count == 1));
+    fixture.verify();
+}
+
+/// What a rename commits does not grow with what is below; the times are told.
+#[test]
+fn a_directory_of_many_names_is_renamed_and_swapped_as_an_empty_one_is() {
+    let thousands = size(1, 1_000);
+    let fixture = fixture();
+    let files = &fixture.files;
+    for path in ["/empty", "/full"] {
+        files.make_directory_at(path, MINE).unwrap();
+    }
+    for thousand in 0..thousands {
+        files
+            .transact(|it| {
+                for number in 0..1_000 {
+                    it.make_file_at(format!("/full/{thousand} {number}"), MINE)?;
+                }
+                Ok(())
+            })
+            .unwrap();
+    }
+    let measured = |path: &str| {
+        let (moved, before) = (format!("{path}-moved"), files.store().statistics());
+        let mut times: Vec<_> = (0..50)
+            .map(|_| {
+                let begun = Instant::now();
+                files.rename_at(path, &moved).unwrap();
+                files.rename_at(&moved, path).unwrap();
+                begun.elapsed() / 2
+            })
+            .collect();
+        times.sort_unstable();
+        println!("{path}: a rename takes {:?}", times[times.len() / 2]);
+        files.store().statistics().commits - before.commits
+    };
+    assert_eq!(measured("/empty"), measured("/full"));
+    let begun = Instant::now();
+    files.swap_at("/empty", "/full").unwrap();
+    println!("the two change places in {:?}", begun.elapsed());
+    assert_eq!(files.attributes_at("/empty").unwrap().size, 1_000 * thousands);
+    assert!(files.find("/empty/0 999").is_ok());
+    files.swap_at("/empty", "/full").unwrap();
+    assert_eq!(files.check(&mut |_| true).unwrap().names, 1_000 * thousands);
     fixture.verify();
 }
