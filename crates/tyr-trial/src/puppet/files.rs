@@ -102,7 +102,8 @@ pub enum FileOrder {
     },
 }
 
-/// Does what an order says, by calls that file systems and transactions have alike.
+/// Does what an order says, by calls that file systems and transactions have alike. They share no
+/// trait, and one for two users would repeat each call three times.
 macro_rules! change {
     ($files:expr, $order:expr) => {
         match $order {

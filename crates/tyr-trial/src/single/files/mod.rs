@@ -21,12 +21,12 @@ use std::time::{Duration, Instant};
 
 use tyr::blocking::Tyr;
 use tyr_fs::blocking::FileSystem;
-use tyr_fs::{Access, Options};
+use tyr_fs::{Access, Options, Report};
 use tyr_types::{Error, Result};
 
 use self::seen::Seen;
 use self::tree::Tree;
-use super::{Extent, Ground, is_passing};
+use super::{Extent, Ground, again, is_passing};
 use crate::client::connection::TIMEOUT;
 use crate::cluster::{Cluster, PATIENCE};
 use crate::puppet::{self, FileOrder, Puppet, told};
@@ -80,6 +80,7 @@ pub(super) fn run(ground: &Ground, cluster: &mut Cluster, extent: Extent) -> Res
         values: AtomicU64::new(1),
         lives: AtomicU64::new(0),
         is_over: AtomicBool::new(false),
+        all_died: AtomicBool::new(false),
     };
     stage.set_up().map_err(|error| told(&error))?;
     let (played, checks) = stage.play(cluster, lives, nodes)?;
@@ -148,6 +149,7 @@ struct Stage {
     values: AtomicU64,
     lives: AtomicU64,
     is_over: AtomicBool,
+    all_died: AtomicBool,
 }
 
 impl Stage {
@@ -179,7 +181,7 @@ impl Stage {
                     Err(error) => result = result.and(Err(error)),
                 }
             }
-            self.lives.store(u64::MAX, Ordering::Release);
+            self.all_died.store(true, Ordering::Release);
             let checks = checks.join().map_err(|_| broke())??;
             result.map(|()| (played, checks))
         })
@@ -199,13 +201,21 @@ impl Stage {
         Ok(())
     }
 
-    /// Checks the file system again and again; answers how often.
+    /// Checks the file system; what is found is an error.
+    fn check(&self) -> Result<Report> {
+        let report = self.files.check(&mut |_| true).map_err(|error| told(&error))?;
+        match report.is_clean() {
+            true => Ok(report),
+            false => Err(Error::corrupt(format!("check: {:?}", report.findings))),
+        }
+    }
+
+    /// Checks it again and again; answers how often.
     fn check_on(&self) -> Result<u64> {
         let mut checks = 0;
-        while self.lives.load(Ordering::Acquire) != u64::MAX {
-            match self.files.check(&mut |_| true).map_err(|error| told(&error)) {
-                Ok(report) if report.is_clean() => checks += 1,
-                Ok(report) => return Err(Error::corrupt(format!("check: {:?}", report.findings))),
+        while !self.all_died.load(Ordering::Acquire) {
+            match self.check() {
+                Ok(_) => checks += 1,
                 Err(error) if is_passing(&error) => {}
                 Err(error) => return Err(error),
             }
@@ -298,11 +308,7 @@ impl Stage {
     fn wait_for_orphans(&self) -> Result<String> {
         let (begun, mut most) = (Instant::now(), 0);
         loop {
-            let report =
-                super::again(|| self.files.check(&mut |_| true).map_err(|error| told(&error)))?;
-            if !report.is_clean() {
-                return Err(Error::corrupt(format!("check: {:?}", report.findings)));
-            }
+            let report = again(|| self.check())?;
             most = most.max(report.orphans);
             if report.orphans == 0 {
                 let took = begun.elapsed().as_secs_f64();
