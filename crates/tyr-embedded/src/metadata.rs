@@ -98,6 +98,11 @@ impl Metadata {
         Ok(self.state.read())
     }
 
+    /// Whether it is in memory: then nobody who looks waits for the disk.
+    fn is_read(&self) -> bool {
+        !matches!(*self.state.read(), State::Unread)
+    }
+
     /// Writes down what a transaction does, and makes it take effect.
     fn change(&self, base: &Base, transaction: &Transaction) -> Result<u64> {
         let _alone = self.changing.lock();
@@ -182,6 +187,12 @@ fn write(base: &Base, planned: &Planned) -> Result<()> {
 }
 
 impl EmbeddedStore {
+    /// Whether [`EmbeddedStore::metadata`] answers without waiting for the disk: all but the first
+    /// time.
+    pub fn is_metadata_read(&self) -> bool {
+        self.inner.metadata.is_read()
+    }
+
     /// What a key of the service metadata holds; `None` when there is no such key.
     ///
     /// # Errors

@@ -73,6 +73,7 @@ impl Backend {
 
     pub async fn metadata(&self, path: Path) -> Result<Option<Entry>> {
         match self {
+            Self::Embedded(store) if store.is_metadata_read() => store.metadata(&path),
             Self::Embedded(store) => {
                 let store = Arc::clone(store);
                 offload(move || store.metadata(&path)).await

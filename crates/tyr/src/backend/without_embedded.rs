@@ -74,6 +74,10 @@ impl EmbeddedStore {
         match *self {}
     }
 
+    pub fn is_metadata_read(&self) -> bool {
+        match *self {}
+    }
+
     pub fn metadata(&self, _: &Path) -> Result<Option<Entry>> {
         match *self {}
     }
