@@ -2,6 +2,8 @@
 //!
 //! What a call reads is validated when the transaction commits (O2).
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ring::rand::{SecureRandom, SystemRandom};
@@ -50,11 +52,29 @@ impl Object {
 pub(crate) fn occasion(caller: &str) -> Result<Occasion<'_>> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let now_us = since.map_or(0, |it| u64::try_from(it.as_micros()).unwrap_or(u64::MAX));
-    let mut bytes = [0; 16];
+    Ok(Occasion { caller, now_us, id: next_id()?, log })
+}
+
+/// An id that no other call has, of whatever program: 64 random bits of this one, and its count.
+fn next_id() -> Result<TransactionId> {
+    static PROGRAM: OnceLock<u64> = OnceLock::new();
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let program = match PROGRAM.get() {
+        Some(program) => *program,
+        None => {
+            let drawn = random()?;
+            *PROGRAM.get_or_init(|| drawn)
+        }
+    };
+    Ok(TransactionId::new(program, CALLS.fetch_add(1, Ordering::Relaxed)))
+}
+
+fn random() -> Result<u64> {
+    let mut bytes = [0; 8];
     SystemRandom::new()
         .fill(&mut bytes)
         .map_err(|_| Error::unavailable("the system gives no random numbers"))?;
-    Ok(Occasion { caller, now_us, id: TransactionId(u128::from_le_bytes(bytes)), log })
+    Ok(u64::from_le_bytes(bytes))
 }
 
 /// A transaction, and the keyspace whose blobs it is asked for.
@@ -112,6 +132,8 @@ fn log(level: LogLevel, caller: &str, text: &str) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use tyr::blocking::Tyr;
     use tyr_class::{Access, Context};
 
@@ -139,6 +161,12 @@ mod tests {
         };
         within(store, one, write).unwrap();
         within(store, other, |access| Ok((access.size()?, access.map_read(0, 3)?))).unwrap()
+    }
+
+    #[test]
+    fn no_two_calls_have_the_same_id() {
+        let ids: BTreeSet<_> = (0..1_000).map(|_| occasion("anybody").unwrap().id).collect();
+        assert_eq!(ids.len(), 1_000);
     }
 
     fn objects() -> (tempfile::TempDir, Tyr, [Object; 2]) {

@@ -111,7 +111,7 @@ impl Classes {
     /// # Errors
     /// `NotFound`; `Unavailable` when the service metadata cannot be read.
     pub fn get(&self, class: &str) -> Result<ClassRecord> {
-        Ok(self.library.catalog.find(class)?.record)
+        Ok(ClassRecord::clone(&self.library.catalog.find(class)?.record))
     }
 
     /// The script of a version of a class, or of the one that is called.

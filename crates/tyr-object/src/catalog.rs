@@ -8,11 +8,15 @@
 //! Every change is one transaction, on condition that the record is what it was: who installs two
 //! versions at once gets two versions. Who may write `classes/` may install (`access/classes/`).
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 use tyr::blocking::{Metadata, Tyr};
-use tyr::metadata::{Expected, Path, Transaction};
+use tyr::metadata::{Entry, Expected, Path, Transaction};
 use tyr::{Error, ErrorKind, Result};
 
-use crate::kept::SETTLE;
+use crate::kept::{RECORDS_MAX, SETTLE};
 use crate::record::{ClassRecord, VersionRecord, fingerprint};
 
 /// Bytes of a script: all of the service metadata has 64 MiB.
@@ -38,20 +42,23 @@ pub struct Installed {
 /// A record as it was found.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
-    pub record: ClassRecord,
+    pub record: Arc<ClassRecord>,
     /// The revision of its last change.
     pub changed: u64,
 }
 
-/// The classes of a store.
+/// The classes of a store. Clones are the same.
 #[derive(Clone, Debug)]
 pub(crate) struct Catalog {
     metadata: Metadata,
+    /// Records as they were decoded last, by the names of their classes: one with thousands of
+    /// versions takes longer than a call.
+    decoded: Arc<Mutex<HashMap<String, Found>>>,
 }
 
 impl Catalog {
     pub fn of(store: &Tyr) -> Self {
-        Self { metadata: store.metadata() }
+        Self { metadata: store.metadata(), decoded: Arc::default() }
     }
 
     /// The service metadata that they are in.
@@ -212,7 +219,9 @@ impl Catalog {
         for _ in 0..TRIES_MAX {
             let found = if may_begin { self.look(class)? } else { Some(self.find(class)?) };
             let (mut record, expected) = match found {
-                Some(found) => (found.record, Expected::Revision(found.changed)),
+                Some(found) => {
+                    (ClassRecord::clone(&found.record), Expected::Revision(found.changed))
+                }
                 None => (ClassRecord::default(), Expected::Absent),
             };
             let transaction = Transaction::new().when(path.clone(), expected);
@@ -230,12 +239,55 @@ impl Catalog {
         ))
     }
 
+    /// A class, if it is there.
     fn look(&self, class: &str) -> Result<Option<Found>> {
         let entry = self.metadata.get(&format!("classes/{class}"))?;
-        let found = entry.map(|entry| {
-            let record = ClassRecord::decode(class, &entry.value)?;
-            Ok(Found { record, changed: entry.changed })
-        });
+        let found = entry.map(|entry| self.decode(class, &entry));
         found.transpose()
+    }
+
+    /// The record in an entry.
+    fn decode(&self, class: &str, entry: &Entry) -> Result<Found> {
+        let decoded = self.decoded.lock().get(class).cloned();
+        if let Some(found) = decoded.filter(|found| found.changed == entry.changed) {
+            return Ok(found);
+        }
+        let record = Arc::new(ClassRecord::decode(class, &entry.value)?);
+        let found = Found { record, changed: entry.changed };
+        let mut decoded = self.decoded.lock();
+        if decoded.len() >= RECORDS_MAX && !decoded.contains_key(class) {
+            decoded.clear();
+        }
+        decoded.insert(class.to_owned(), found.clone());
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_decoded_once_until_it_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let catalog = Catalog::of(&Tyr::open(folder.path()).unwrap());
+        catalog.install("register", b"return 1").unwrap();
+        let [first, second] = [(); 2].map(|()| catalog.find("register").unwrap().record);
+        assert!(Arc::ptr_eq(&first, &second));
+        assert!(catalog.set_enabled("register", "objects", true).unwrap());
+        let changed = catalog.find("register").unwrap().record;
+        assert!(changed.keyspaces.contains("objects") && !first.keyspaces.contains("objects"));
+    }
+
+    #[test]
+    fn records_that_are_kept_have_a_bound() {
+        let folder = tempfile::tempdir().unwrap();
+        let catalog = Catalog::of(&Tyr::open(folder.path()).unwrap());
+        let entry = Entry { value: b"{\"versions\":[]}"[..].into(), created: 1, changed: 1 };
+        for class in 0..RECORDS_MAX + 2 {
+            catalog.decode(&format!("class-{class}"), &entry).unwrap();
+        }
+        assert!(catalog.decoded.lock().len() <= RECORDS_MAX);
+        assert_eq!(catalog.decode("class-0", &entry).unwrap().changed, 1);
     }
 }

@@ -36,7 +36,7 @@ pub(crate) const KEPT_FOR: Duration = Duration::from_millis(500);
 pub(crate) const SETTLE: Duration = Duration::from_millis(550);
 
 /// Records that are kept; when there are more, all are read anew.
-const RECORDS_MAX: usize = 1_024;
+pub(crate) const RECORDS_MAX: usize = 1_024;
 
 /// How long the watch waits before it looks whether it is still needed.
 const LOOK: Duration = Duration::from_secs(2);
@@ -95,7 +95,6 @@ impl Kept {
         }
         let asked = now();
         let Found { record, changed } = ask()?;
-        let record = Arc::new(record);
         if let Some(slot) = self.shared.records.lock().get_mut(class)
             && slot.told <= changed
         {
@@ -174,7 +173,8 @@ mod tests {
     /// A record whose current version says which revision it is of.
     fn found(revision: u64) -> Found {
         let current = u32::try_from(revision).ok();
-        Found { record: ClassRecord { current, ..ClassRecord::default() }, changed: revision }
+        let record = ClassRecord { current, ..ClassRecord::default() };
+        Found { record: Arc::new(record), changed: revision }
     }
 
     fn changed(class: &str, revision: u64) -> Changes {
