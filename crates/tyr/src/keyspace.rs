@@ -6,12 +6,13 @@ use std::pin::{Pin, pin};
 
 use futures_core::Stream;
 use tyr_types::{
-    ByteRange, Bytes, ChunkLocation, Data, Error, Key, KeyspaceConfig, KeyspaceId, MethodAnswer,
-    MethodCall, NodeId, Number, Operation, Result, Scan, ScanPage, SeatAnswer, Stat, Stretches,
-    Transform, limits,
+    ByteRange, Bytes, ChunkLocation, Data, Error, ErrorKind, Key, KeyspaceConfig, KeyspaceId,
+    MethodAnswer, MethodCall, NodeId, Number, Operation, Result, Scan, ScanPage, SeatAnswer, Stat,
+    Stretches, Transform, limits,
 };
 
 use crate::Reader;
+use crate::attempts::Attempts;
 use crate::blocking::{self, Upload};
 use crate::key::ToKey;
 use crate::offload::offload;
@@ -397,8 +398,17 @@ impl Keyspace {
         if let Some(page) = self.inner.space.scan_guarded(scan).await {
             return page;
         }
-        let view = self.inner.space.backend().take_view().await?;
-        view.fetch_page(&self.inner.space, scan).await
+        let mut attempts = Attempts::default();
+        loop {
+            let view = self.inner.space.backend().take_view().await?;
+            let error = match view.fetch_page(&self.inner.space, scan).await {
+                // Data has moved since that moment, which nobody asked for: a later one is as good.
+                Err(error) if error.kind() == ErrorKind::SnapshotTooOld => error,
+                done => return done,
+            };
+            let Some(pause) = attempts.pause_after(&error, None) else { return Err(error) };
+            offload(move || std::thread::sleep(pause)).await;
+        }
     }
 
     /// Lists all that `scan` says, page by page; each page is of its own moment. It ends with the

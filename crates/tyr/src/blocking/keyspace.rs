@@ -5,13 +5,15 @@ use std::io::Read;
 use tyr_runtime::ticket::Committed;
 use tyr_runtime::waiting::block_on;
 use tyr_types::{
-    BlobName, ByteRange, Bytes, ChunkLocation, Data, Error, Key, KeyspaceConfig, KeyspaceId,
-    Number, Operation, Outcome, Result, Scan, ScanPage, Stat, Stretches, Transform, limits,
+    BlobName, ByteRange, Bytes, ChunkLocation, Data, Error, ErrorKind, Key, KeyspaceConfig,
+    KeyspaceId, Number, Operation, Outcome, Result, Scan, ScanPage, Stat, Stretches, Transform,
+    limits,
 };
 
 use super::snapshot::pages;
 use super::upload::Finished;
 use super::{Reader, Snapshot, Upload};
+use crate::attempts::Attempts;
 use crate::backend::{Answer, Commit, ReadVersions, Space};
 use crate::key::ToKey;
 use crate::pending::{Pending, Target};
@@ -265,7 +267,7 @@ impl Keyspace {
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<(Key, Stat)>> {
-        Snapshot::new(self.space.backend().view()?).scan(self, prefix, after, limit)
+        self.at_a_moment(|snapshot| snapshot.scan(self, prefix, after, limit))
     }
 
     /// Lists all blobs whose keys begin with `prefix`, in key order, page by page; each page is of
@@ -305,7 +307,21 @@ impl Keyspace {
         if let Some(page) = block_on(self.space.scan_guarded(scan)) {
             return page;
         }
-        Snapshot::new(self.space.backend().view()?).scan_page(self, scan)
+        self.at_a_moment(|snapshot| snapshot.scan_page(self, scan))
+    }
+
+    /// What is read at a moment that nobody asked for; at a later one where data has moved since,
+    /// and that moment is not known there.
+    fn at_a_moment<T>(&self, read: impl Fn(&Snapshot) -> Result<T>) -> Result<T> {
+        let mut attempts = Attempts::default();
+        loop {
+            let error = match read(&Snapshot::new(self.space.backend().view()?)) {
+                Err(error) if error.kind() == ErrorKind::SnapshotTooOld => error,
+                done => return done,
+            };
+            let Some(pause) = attempts.pause_after(&error, None) else { return Err(error) };
+            std::thread::sleep(pause);
+        }
     }
 
     /// Lists all that `scan` says, page by page; each page is of its own moment. It ends with the
