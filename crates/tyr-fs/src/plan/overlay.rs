@@ -106,6 +106,11 @@ impl Overlay {
         base: &mut dyn FnMut(&Blob, Part) -> Result<Option<Found>>,
     ) -> Result<bool> {
         let blob = condition.blob().clone();
+        // What has no version was made here, of a blob that the store does not have: that stays so.
+        if let Condition::Unchanged(_, Timestamp::ZERO) = condition {
+            self.require_version(&blob, None);
+            return Ok(true);
+        }
         let (changes, is_detached) = (self.changes_of(&blob), self.is_detached(&blob));
         let part = condition.part();
         let is_untouched = match &condition {

@@ -70,6 +70,24 @@ fn what_another_program_unlinks_or_replaces_stays_while_it_is_open_here() {
 }
 
 #[test]
+fn a_transaction_extends_a_file_twice_into_the_same_segment() {
+    for kind in stores() {
+        let pair = Two::new(kind);
+        pair.one.store_at("/file", &[1; 10], MINE).unwrap();
+        let extended = pair.one.transact(|together| {
+            let node = together.find("/file")?.node;
+            together.truncate(&node, 300_000)?;
+            together.truncate(&node, 310_000)?;
+            together.write(&node, 305_000, "x")
+        });
+        extended.unwrap();
+        let bytes = pair.two.fetch_at("/file").unwrap();
+        assert_eq!((bytes.len(), bytes[9], bytes[10], bytes[305_000]), (310_000, 1, 0, b'x'));
+        assert_eq!(pair.orphans(), 0);
+    }
+}
+
+#[test]
 fn a_file_is_used_on_whatever_two_others_do_to_it_and_its_name() {
     for kind in stores() {
         let pair = Two::new(kind);

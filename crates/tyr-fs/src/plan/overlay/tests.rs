@@ -149,3 +149,14 @@ fn what_was_put_or_made_here_depends_on_nothing() {
     assert!(overlay.require(Condition::Absent(blob()), &mut nothing).unwrap());
     assert!(overlay.into_parts().0.is_empty());
 }
+
+#[test]
+fn what_was_extended_out_of_nothing_is_not_to_be_there_before() {
+    let mut overlay = Overlay::default();
+    overlay.change(Change::Truncate(blob(), 100));
+    let seen = overlay.see(&blob(), 0..4, |_| Ok(None)).unwrap().unwrap();
+    let mut nothing = |_: &Blob, _: Part| Ok(None);
+    let unchanged = Condition::Unchanged(blob(), seen.version);
+    assert!(overlay.require(unchanged, &mut nothing).unwrap());
+    assert_eq!(overlay.into_parts().0, [Condition::Absent(blob())]);
+}
