@@ -37,7 +37,6 @@ impl Error {
     }
 
     /// Whether a moment was read that the store does not keep any more.
-    #[cfg(all(feature = "mount", target_os = "linux"))]
     pub(crate) fn is_too_old(&self) -> bool {
         self.source.as_ref().is_some_and(|it| it.kind() == ErrorKind::SnapshotTooOld)
     }

@@ -64,8 +64,12 @@ impl FileSystem {
                 Ok(draft) => self.shared.commit(draft)?,
                 Err(Stop::Read(want)) if reads < READS_MAX => {
                     reads += 1;
-                    self.shared.read(&mut known, &mut held, want)?;
-                    continue;
+                    match self.shared.read(&mut known, &mut held, want) {
+                        Ok(()) => continue,
+                        // Data has moved since the moment at which it was read.
+                        Err(error) if error.is_too_old() => None,
+                        Err(error) => return Err(error),
+                    }
                 }
                 Err(Stop::Read(want)) => {
                     let text = format!("an operation asks without end: {want:?}");

@@ -137,7 +137,9 @@ impl FileSystem {
             let done = work(&Transaction { files });
             let bundle = Arc::into_inner(bundle).expect("the transaction is over");
             let bundle = bundle.into_inner();
-            if !bundle.is_conflict() {
+            // Data may have moved since the moment at which it read.
+            let is_too_old = done.as_ref().is_err_and(Error::is_too_old);
+            if !bundle.is_conflict() && !is_too_old {
                 let answer = done?;
                 if self.commit(bundle.into_bundled())? {
                     return Ok(answer);
