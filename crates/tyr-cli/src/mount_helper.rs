@@ -133,6 +133,9 @@ fn asked(words: &[OsString]) -> Result<Asked, String> {
         match option {
             "ro" => mount.push("--read-only".into()),
             "noatime" => mount.push("--noatime".into()),
+            other if other.starts_with("cache_size=") => {
+                mount.push(format!("--{}", other.replacen('_', "-", 1)).into());
+            }
             other if FOR_OTHERS.contains(&other) || other.starts_with("x-") => {}
             other if other.starts_with("tyr.") => {}
             "" => {}
@@ -189,11 +192,11 @@ mod tests {
         let words = ["--data", "/var/lib/tyr", "mount", "home", "/mnt", "--detached"];
         assert_eq!(plain.unwrap().unwrap(), words);
         let source = "home@tyr://one:7001,two:7001";
-        let options = "noatime,tyr.user=alice,ro,tyr.key_file=/etc/tyr/key";
+        let options = "noatime,tyr.user=alice,ro,tyr.key_file=/etc/tyr/key,cache_size=16MiB";
         let more = called(&["-n", source, "/mnt", "-t", "tyr", "-o", options]).unwrap();
         let more = more.unwrap();
         assert_eq!(more[1], "tyr://one:7001,two:7001/?user=alice&key_file=/etc/tyr/key");
-        assert_eq!(more[5..], ["--detached", "--noatime", "--read-only"]);
+        assert_eq!(more[5..], ["--detached", "--noatime", "--read-only", "--cache-size=16MiB"]);
         assert_eq!(called(&["-f", "home@/store", "/mnt"]), Ok(None));
         let again = called(&["home", "/mnt", "-o", "rw,remount,ro"]).unwrap().unwrap();
         assert_eq!(again, ["-i", "-o", "rw,remount,ro", "/mnt"]);

@@ -10,6 +10,7 @@ use tyr_fs::blocking::FileSystem;
 #[cfg(target_os = "linux")]
 use tyr_fs::{AccessTimes, MountOptions};
 
+use crate::data::parse_size;
 use crate::failure::Outcome;
 use crate::session::{Access, Session};
 
@@ -39,6 +40,10 @@ pub struct MountArguments {
     /// Do not note when files are read
     #[arg(long = "noatime")]
     is_atime_kept: bool,
+    /// Memory for files that the kernel knows; above it the kernel forgets those that it was told
+    /// of first
+    #[arg(long, value_parser = parse_size, default_value = "64MiB", value_name = "SIZE")]
+    cache_size: u64,
     /// Out of the session of who calls: for `mount.tyr`, which ends before this does
     #[arg(long = "detached", hide = true)]
     is_detached: bool,
@@ -60,7 +65,8 @@ pub fn run(session: &mut Session, arguments: &MountArguments) -> Outcome {
     };
     // A directory's store is open in one program at a time, which is this.
     let is_alone = !session.is_cluster()?;
-    let options = MountOptions { is_read_only: arguments.is_read_only, access_times, is_alone };
+    let (is_read_only, cache_bytes) = (arguments.is_read_only, arguments.cache_size as usize);
+    let options = MountOptions { is_read_only, access_times, is_alone, cache_bytes };
     let mounted = tyr_fs::mount(&files, &arguments.at, &options);
     let mounted = mounted.map_err(|it| failed("mount at", it))?;
     session.interrupt.expect();

@@ -125,7 +125,7 @@ impl Filesystem for Bridge {
     ) {
         let made =
             kind_of(mode).and_then(|kind| self.make(request, parent, name, (kind, mode, device)));
-        self.entry(reply, made);
+        self.entry(reply, made, (parent, name));
     }
 
     fn mkdir(
@@ -139,12 +139,12 @@ impl Filesystem for Bridge {
     ) {
         let made = match Own::of(parent) {
             Some(Own::Snapshots) => {
-                self.snapshots.keep(&self.files, name).and_then(|view| self.root_of(view))
+                self.snapshots.keep(&self.files, name).and_then(|view| self.root_of(view, name))
             }
             Some(Own::Moments) => self.take_moment(name, request.uid()),
             Some(Own::Control) | None => {
                 let made = self.make(request, parent, name, (Kind::Directory, mode, 0));
-                return self.entry(reply, made);
+                return self.entry(reply, made, (parent, name));
             }
         };
         self.found(parent, reply, made);
@@ -177,7 +177,7 @@ impl Filesystem for Bridge {
         let target = target.as_os_str().as_bytes();
         let made =
             (|| self.files.make_symlink(&self.node(parent)?, &name_of(name)?, target, access))();
-        self.entry(reply, made);
+        self.entry(reply, made, (parent, name));
     }
 
     fn rename(
@@ -205,7 +205,7 @@ impl Filesystem for Bridge {
             let attributes = self.files.attributes(&node)?;
             Ok(Seen { node: Node { place: None, ..node }, attributes })
         })();
-        self.entry(reply, linked);
+        self.entry(reply, linked, (parent, name));
     }
 
     fn open(&self, _: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {

@@ -161,7 +161,7 @@ impl Bridge {
                 let attr = Place { view, file: node.number }.attr(&attributes);
                 let is_full = reply.add(attr.ino, place, name, &lifetime, &attr, GENERATION);
                 if !is_full {
-                    self.tell_of(view, &Seen { node, attributes });
+                    self.tell(view, &Seen { node, attributes }, (number, name));
                 }
                 Ok(is_full)
             }

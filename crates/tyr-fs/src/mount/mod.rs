@@ -3,28 +3,33 @@
 //! The kernel checks rights and names, and asks for everything each time: nothing is cached but
 //! pages of files, which go when a file has changed; unless nobody else uses the file system, or it
 //! is as it was at a moment: then it may keep what it knows. [`bridge`] turns its requests into
-//! calls, [`answers`] its words into ours; [`state`] has what it was told of, and what is open,
-//! and [`listing`] fills its listings; [`snapshots`] shows what was kept, and [`moments`] what is
-//! to be read as of one moment; [`place`] says how both are told from what is now.
+//! calls, [`answers`] its words into ours; [`state`] has what is open, [`known`] what the kernel
+//! was told of, and [`listing`] fills its listings; [`snapshots`] shows what was kept, and
+//! [`moments`] what is to be read as of one moment; [`place`] says how both are told from what is
+//! now.
 
 mod answers;
 mod bridge;
+mod known;
 mod listing;
 mod moments;
 mod place;
 mod snapshots;
 mod state;
 
+use std::fmt;
 use std::io;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::thread::available_parallelism;
 
-use fuser::{BackgroundSession, Config, MountOption, SessionACL};
+use fuser::{BackgroundSession, Config, MountOption, Notifier, SessionACL};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 
+use self::known::KnownFiles;
 use self::state::Bridge;
 use crate::blocking::FileSystem;
 use crate::options::AccessTimes;
@@ -38,10 +43,11 @@ const THREADS_MIN: usize = 16;
 pub struct Mount {
     session: BackgroundSession,
     at: PathBuf,
+    trimmer: Trimmer,
 }
 
 /// How a file system is mounted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MountOptions {
     /// Whether nothing can be changed there.
     pub is_read_only: bool,
@@ -51,6 +57,44 @@ pub struct MountOptions {
     /// handle. Then the kernel keeps names, attributes and bytes, and asks for each once. Where
     /// that is not so, what others do is seen late, or not at all.
     pub is_alone: bool,
+    /// Bytes of memory for files that the kernel knows: above them it is asked to forget those
+    /// that it was told of first, unless they are open.
+    pub cache_bytes: usize,
+}
+
+impl Default for MountOptions {
+    fn default() -> Self {
+        let access_times = AccessTimes::default();
+        Self { is_read_only: false, access_times, is_alone: false, cache_bytes: 64 << 20 }
+    }
+}
+
+/// The thread that has the kernel forget files. It ends when this is dropped.
+struct Trimmer(Arc<KnownFiles>);
+
+impl Trimmer {
+    fn start(known: Arc<KnownFiles>, notifier: Notifier) -> io::Result<Self> {
+        let trimmer = Self(Arc::clone(&known));
+        std::thread::Builder::new().name("tyr-mount-trim".to_owned()).spawn(move || {
+            known.trim(|parent, name| {
+                // The kernel may have dropped it before.
+                let _ = notifier.inval_entry(parent, name);
+            });
+        })?;
+        Ok(trimmer)
+    }
+}
+
+impl Drop for Trimmer {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+impl fmt::Debug for Trimmer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trimmer").finish_non_exhaustive()
+    }
 }
 
 /// Mounts a file system at a directory.
@@ -87,15 +131,23 @@ pub fn mount(
     if !at.is_dir() {
         return Err(Errno::NOTDIR.into());
     }
-    let bridge = Bridge::new(files.with_access_times(access_times), options.is_alone);
+    let known = Arc::new(KnownFiles::new(options.cache_bytes));
+    let files = files.with_access_times(access_times);
+    let bridge = Bridge::new(files, Arc::clone(&known), options.is_alone);
     let session = fuser::spawn_mount(bridge, &at, &config)?;
-    Ok(Mount { session, at })
+    let trimmer = Trimmer::start(known, session.notifier())?;
+    Ok(Mount { session, at, trimmer })
 }
 
 impl Mount {
     /// Whether somebody else has unmounted it.
     pub fn is_over(&self) -> bool {
         self.session.guard.is_finished()
+    }
+
+    /// How many files the kernel knows now, directories among them: each takes some memory here.
+    pub fn known_files(&self) -> usize {
+        self.trimmer.0.len()
     }
 
     /// Unmounts it: who looks for files there finds none any more. Waits until all files there were

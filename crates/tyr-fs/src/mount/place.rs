@@ -43,6 +43,9 @@ pub struct Place {
 }
 
 impl Place {
+    /// The root as it is now.
+    pub const ROOT: Self = Self { view: 0, file: Node::ROOT.number };
+
     pub fn of(number: INodeNo) -> Self {
         let view = u16::try_from(number.0 >> FILE_BITS).expect("sixteen bits are left");
         Self { view, file: number.0 & ((1 << FILE_BITS) - 1) }

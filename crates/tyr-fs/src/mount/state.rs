@@ -1,7 +1,7 @@
 //! What the kernel was told of, and has open.
 //!
-//! The kernel knows files by number. Those that it knows are kept, until it forgets them, as they
-//! were seen when it looked them up; they are found wherever they have gone since.
+//! The kernel knows files by number. Those that it [knows](super::known) are found wherever they
+//! have gone since.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use tyr::DiskSpace;
 
 use super::answers::{bare_attr, errno, name_of};
+use super::known::KnownFiles;
 use super::moments::{Asked, Moments};
 use super::place::{KEPT, Own, Place};
 use super::snapshots::Snapshots;
@@ -42,12 +43,6 @@ const SPACE_SHARE: u32 = 20;
 
 /// Numbers are never used twice.
 pub(super) const GENERATION: Generation = Generation(0);
-
-/// A file that the kernel knows, and how often it was told of it.
-struct Known {
-    node: Node,
-    count: u64,
-}
 
 /// An open file.
 pub(super) enum Handle {
@@ -76,8 +71,7 @@ fn unchangeable() -> Error {
 /// A file system for the kernel.
 pub struct Bridge {
     pub(super) files: FileSystem,
-    /// By view, and number in that.
-    known: Mutex<HashMap<u16, HashMap<u64, Known>>>,
+    known: Arc<KnownFiles>,
     handles: Mutex<HashMap<u64, Arc<Handle>>>,
     next_handle: AtomicU64,
     /// How much room there is, and until when that is gone by.
@@ -90,11 +84,10 @@ pub struct Bridge {
 }
 
 impl Bridge {
-    pub fn new(files: FileSystem, is_alone: bool) -> Self {
-        let root = Known { node: Node::ROOT, count: 1 };
+    pub fn new(files: FileSystem, known: Arc<KnownFiles>, is_alone: bool) -> Self {
         Self {
             files,
-            known: Mutex::new(HashMap::from([(0, HashMap::from([(Node::ROOT.number, root)]))])),
+            known,
             handles: Mutex::default(),
             next_handle: AtomicU64::new(1),
             space: Mutex::default(),
@@ -134,9 +127,7 @@ impl Bridge {
     }
 
     fn known(&self, number: INodeNo) -> Result<Node> {
-        let (known, place) = (self.known.lock(), Place::of(number));
-        let found = known.get(&place.view).and_then(|known| known.get(&place.file));
-        found.map(|known| known.node.clone()).ok_or_else(|| {
+        self.known.find(Place::of(number)).ok_or_else(|| {
             Error::new(Errno::STALE, format!("the kernel was told of no file {}", number.0))
         })
     }
@@ -155,18 +146,9 @@ impl Bridge {
         }
     }
 
-    /// The kernel is told of a file.
-    pub(super) fn tell(&self, seen: &Seen) -> FileAttr {
-        self.tell_of(0, seen)
-    }
-
-    /// The same of one in a view.
-    pub(super) fn tell_of(&self, view: u16, seen: &Seen) -> FileAttr {
-        let (mut known, node) = (self.known.lock(), seen.node.clone());
-        let of_view = known.entry(view).or_default();
-        let known = of_view.entry(node.number).or_insert(Known { node, count: 0 });
-        known.node = seen.node.clone();
-        known.count += 1;
+    /// The kernel is told of a file of a view, by a name in a directory.
+    pub(super) fn tell(&self, view: u16, seen: &Seen, name: (INodeNo, &OsStr)) -> FileAttr {
+        self.known.tell(view, &seen.node, name);
         Place { view, file: seen.node.number }.attr(&seen.attributes)
     }
 
@@ -176,41 +158,43 @@ impl Bridge {
             return Ok(own.attr());
         }
         match Own::of(parent) {
-            Some(Own::Snapshots) => self.root_of(self.snapshots.find(&self.files, name)?),
+            Some(Own::Snapshots) => self.root_of(self.snapshots.find(&self.files, name)?, name),
             Some(Own::Control) => {
                 let text = format!("{} is nothing that a mount has", name.display());
                 Err(Error::new(Errno::NOENT, text))
             }
             Some(Own::Moments) => {
                 let (view, root) = self.moments.find(name)?;
-                Ok(self.tell_of(view, &root))
+                Ok(self.tell(view, &root, (parent, name)))
             }
             None => {
                 let (files, node) = self.look(parent)?;
                 let seen = files.lookup(&node, &name_of(name)?)?;
-                Ok(self.tell_of(Place::of(parent).view, &seen))
+                Ok(self.tell(Place::of(parent).view, &seen, (parent, name)))
             }
         }
     }
 
-    /// The root as it was in a snapshot, of which the kernel is told.
-    pub(super) fn root_of(&self, view: u16) -> Result<FileAttr> {
+    /// The root as it was in a snapshot of this name, of which the kernel is told.
+    pub(super) fn root_of(&self, view: u16, name: &OsStr) -> Result<FileAttr> {
         let root = self.snapshots.files(view)?.attributes(&Node::ROOT);
         let attributes = root.map_err(|error| Error::new(Errno::NOENT, error.text()))?;
-        Ok(self.tell_of(view, &Seen { node: Node::ROOT, attributes }))
+        let (seen, snapshots) = (Seen { node: Node::ROOT, attributes }, Own::Snapshots.number());
+        Ok(self.tell(view, &seen, (snapshots, name)))
     }
 
     /// Takes a moment, and tells the kernel of its root.
     pub(super) fn take_moment(&self, name: &OsStr, user: u32) -> Result<FileAttr> {
         let asked = Asked { user, at: self.uptime() };
-        let is_free = |view| !self.known.lock().contains_key(&view);
+        let is_free = |view| !self.known.has_view(view);
         let (view, root) = self.moments.take(&self.files, name, asked, is_free)?;
-        Ok(self.tell_of(view, &root))
+        Ok(self.tell(view, &root, (Own::Moments.number(), name)))
     }
 
-    pub(super) fn entry(&self, reply: ReplyEntry, result: Result<Seen>) {
+    /// Answers with a file that was made, or got one more name.
+    pub(super) fn entry(&self, reply: ReplyEntry, result: Result<Seen>, name: (INodeNo, &OsStr)) {
         match result {
-            Ok(seen) => reply.entry(&self.lifetime(), &self.tell(&seen), GENERATION),
+            Ok(seen) => reply.entry(&self.lifetime(), &self.tell(0, &seen, name), GENERATION),
             Err(error) => reply.error(errno(&error)),
         }
     }
@@ -282,11 +266,11 @@ impl Bridge {
         mode: u32,
         flags: i32,
     ) -> Result<(FileAttr, FileHandle, FopenFlags)> {
-        let (directory, name) = (self.node(parent)?, name_of(name)?);
+        let directory = self.node(parent)?;
         let access = Access { mode: mode & 0o7777, owner: request.uid(), group: request.gid() };
-        let (seen, file) = self.files.make_open_file(&directory, &name, access)?;
+        let (seen, file) = self.files.make_open_file(&directory, &name_of(name)?, access)?;
         let (handle, flags) = self.keep_open(file, flags);
-        Ok((self.tell(&seen), handle, flags))
+        Ok((self.tell(0, &seen, (parent, name)), handle, flags))
     }
 
     pub(super) fn make(
@@ -345,16 +329,7 @@ impl Bridge {
     }
 
     pub(super) fn forget_node(&self, number: INodeNo, count: u64) {
-        let (mut known, place) = (self.known.lock(), Place::of(number));
-        let Some(of_view) = known.get_mut(&place.view) else { return };
-        let Some(file) = of_view.get_mut(&place.file) else { return };
-        file.count = file.count.saturating_sub(count);
-        if file.count == 0 && number.0 != Node::ROOT.number {
-            of_view.remove(&place.file);
-            if of_view.is_empty() {
-                known.remove(&place.view);
-            }
-        }
+        self.known.forget(Place::of(number), count);
     }
 
     /// It is closed when the last request that uses it is over.
