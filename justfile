@@ -92,9 +92,13 @@ sequencer *ARGS: (trial "single" "sequencer" ARGS)
 # Half an hour of logs of both designs on five nodes under every fault, then `just sequencer`: each entry once, in one order, say two checkers.
 trial-logs MINUTES="30" *ARGS: (trial "run --seed $(date +%s) --nodes 5 --faults all --workloads shared-logs,zlogs --minutes" MINUTES ARGS) sequencer
 
-# How long a seat takes from node to node, and requests to it meanwhile.
+# Programs with files open are killed 1,000 times and nodes 500 times while others look at every name: an hour; `just fs-kills --times 40` for less.
 fs-kills *ARGS: (trial "single" "files" ARGS)
 
+# A node joins and another is drained while programs change a file system: no change fails, none takes 5 s.
+fs-moves: (trial "single" "files-moved")
+
+# How long a seat takes from node to node, and requests to it meanwhile.
 handover: (trial "single" "handover")
 
 # From the program of an older commit to this one, node by node, under load.

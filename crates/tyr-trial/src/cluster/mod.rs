@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tyr_protocol::map::Membership;
 use tyr_types::{Error, NodeId, Result};
 
 pub use self::control::Control;
@@ -212,6 +213,38 @@ impl Cluster {
                 )));
             }
             std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Waits until the node is in or out, and nothing is on its way; answers how long that took.
+    ///
+    /// # Errors
+    /// `Unavailable` with what it is instead.
+    pub fn wait_until(
+        &self,
+        node: u16,
+        wanted: Membership,
+        patience: Duration,
+    ) -> Result<Duration> {
+        let begun = Instant::now();
+        loop {
+            let seen = match self.control.map() {
+                Ok(map) if map.next.is_none() && map.membership(NodeId(node)) == wanted => {
+                    return Ok(begun.elapsed());
+                }
+                Ok(map) => {
+                    let (is, epoch) = (map.membership(NodeId(node)), map.epoch.0);
+                    format!("it is {is:?} in epoch {epoch}")
+                }
+                Err(error) => error.to_string(),
+            };
+            if begun.elapsed() > patience {
+                return Err(Error::unavailable(format!(
+                    "node {node} is not {wanted:?} after {} s: {seen}",
+                    patience.as_secs()
+                )));
+            }
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 

@@ -194,29 +194,10 @@ fn join(cluster: &mut Cluster) -> Result<Injected> {
     cluster.add(node, true)?;
     cluster.start(node)?;
     cluster.control.let_in(NodeId(node))?;
-    let joined = wait_for(cluster, node, Membership::In)?;
+    let joined = cluster.wait_until(node, Membership::In, PATIENCE)?.as_secs_f64();
     cluster.control.propose(Change::Drain(NodeId(node)))?;
-    let left = wait_for(cluster, node, Membership::Out)?;
+    let left = cluster.wait_until(node, Membership::Out, PATIENCE)?.as_secs_f64();
     cluster.remove(node)?;
     let text = format!("{node} joined in {joined:.1} s, left in {left:.1} s");
     Ok(Injected { text, mending: Mending::Nothing })
-}
-
-/// Waits until the node is in or out, and nothing moves; answers how many seconds that took.
-fn wait_for(cluster: &Cluster, node: u16, wanted: Membership) -> Result<f64> {
-    let begun = std::time::Instant::now();
-    loop {
-        let map = cluster.control.map()?;
-        if map.next.is_none() && map.membership(NodeId(node)) == wanted {
-            return Ok(begun.elapsed().as_secs_f64());
-        }
-        if begun.elapsed() > PATIENCE {
-            return Err(Error::unavailable(format!(
-                "node {node} is not {wanted:?} after {PATIENCE:?}: it is {:?} in epoch {}",
-                map.membership(NodeId(node)),
-                map.epoch.0
-            )));
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }

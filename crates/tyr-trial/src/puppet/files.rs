@@ -140,13 +140,14 @@ macro_rules! change {
 
 /// The file system that a puppet has open, and the files.
 #[derive(Debug, Default)]
-pub(super) struct Files {
+pub(crate) struct Files {
     files: Option<FileSystem>,
     held: Vec<OpenFile>,
 }
 
 impl Files {
-    pub(super) fn follow(&mut self, store: &Tyr, order: FileOrder) -> Result<u64> {
+    /// Does what an order says.
+    pub(crate) fn follow(&mut self, store: &Tyr, order: FileOrder) -> Result<u64> {
         self.act(store, order).map_err(|error| told(&error))
     }
 

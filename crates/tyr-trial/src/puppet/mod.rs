@@ -20,6 +20,8 @@ mod serve;
 use serde::{Deserialize, Serialize};
 use tyr_types::{Error, ErrorKind, Result};
 
+#[cfg(test)]
+pub(crate) use self::files::Files;
 pub use self::files::{FileOrder, told};
 pub use self::handle::{Plan, Puppet};
 pub use self::logs::LogOrder;

@@ -63,6 +63,8 @@ pub enum Single {
     Hostile,
     /// Programs that change a file system and are killed, as nodes are.
     Files,
+    /// A node comes and one goes under changes of a file system.
+    FilesMoved,
     /// A seat that goes from node to node under requests.
     HandOver,
     /// These eight, for a short time.
@@ -180,6 +182,7 @@ impl Single {
         Self::Classes,
         Self::Hostile,
         Self::Files,
+        Self::FilesMoved,
         Self::HandOver,
         Self::Programs,
     ];
@@ -202,6 +205,7 @@ impl Single {
             Self::Classes => "classes",
             Self::Hostile => "hostile",
             Self::Files => "files",
+            Self::FilesMoved => "files-moved",
             Self::HandOver => "handover",
             Self::Programs => "programs",
         }
@@ -225,6 +229,7 @@ impl Single {
             Self::Classes => "replaced 1,000 times under calls and kills: no call runs an old one",
             Self::Hostile => "of 10,000 hostile classes none does anything; nodes go on",
             Self::Files => "1,000 programs are killed in changes of files, and 500 nodes",
+            Self::FilesMoved => "a node comes, one goes: no change of a file fails or takes 5 s",
             Self::HandOver => "how long a seat takes to another node, and requests meanwhile",
             Self::Programs => "the eight above, for a short time",
         }
@@ -250,6 +255,7 @@ impl Single {
             | Self::Fencing
             | Self::FencingBroken
             | Self::Consumers
+            | Self::FilesMoved
             | Self::HandOver
             | Self::Programs => false,
         }
@@ -274,6 +280,7 @@ impl Single {
             | Self::Classes
             | Self::Hostile
             | Self::Files
+            | Self::FilesMoved
             | Self::HandOver => false,
         }
     }
@@ -307,6 +314,7 @@ impl Single {
             Self::Classes => programs::one(ground, replaced::run),
             Self::Hostile => programs::one(ground, hostile::run),
             Self::Files => programs::one(ground, files::run),
+            Self::FilesMoved => programs::one(ground, files::run_moved),
             Self::HandOver => programs::one(ground, handover::run),
             Self::Programs => programs::all(ground),
         }

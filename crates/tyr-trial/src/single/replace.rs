@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tyr_protocol::map::{Change, Membership};
-use tyr_types::{Error, KeyspaceConfig, NodeId, Operation, Payload, Result};
+use tyr_types::{KeyspaceConfig, NodeId, Operation, Payload, Result};
 
 use super::Ground;
 use crate::client::{Caller, connect};
@@ -33,10 +33,10 @@ pub(super) fn run(ground: &Ground) -> Result<String> {
     cluster.forget(2);
     cluster.add(3, true)?;
     cluster.start(3)?;
-    wait(&cluster, "joined", |map| map.membership(NodeId(3)) == Membership::In)?;
+    cluster.wait_until(3, Membership::In, PATIENCE)?;
     let joined = begun.elapsed();
     cluster.control.propose(Change::Remove(NodeId(2)))?;
-    wait(&cluster, "removed", |map| map.membership(NodeId(2)) == Membership::Out)?;
+    cluster.wait_until(2, Membership::Out, PATIENCE)?;
     let whole = begun.elapsed();
     let keys: Vec<String> = (0..BLOBS).map(key).collect();
     let mut compared = Compared::default();
@@ -53,19 +53,4 @@ pub(super) fn run(ground: &Ground) -> Result<String> {
 
 fn key(blob: u64) -> String {
     format!("blob-{blob}")
-}
-
-fn wait(
-    cluster: &crate::cluster::Cluster,
-    what: &str,
-    is_done: impl Fn(&tyr_protocol::map::ClusterMap) -> bool,
-) -> Result<()> {
-    let begun = Instant::now();
-    while !cluster.control.map().is_ok_and(|map| map.next.is_none() && is_done(&map)) {
-        if begun.elapsed() > PATIENCE {
-            return Err(Error::unavailable(format!("not {what} after {PATIENCE:?}")));
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Ok(())
 }

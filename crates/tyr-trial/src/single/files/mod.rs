@@ -13,6 +13,7 @@
 //! A life's directory is looked at when all is over: a change whose program died may take effect a
 //! while later.
 
+mod moved;
 mod seen;
 mod tree;
 
@@ -24,6 +25,7 @@ use tyr_fs::blocking::FileSystem;
 use tyr_fs::{Access, Options, Report};
 use tyr_types::{Error, Result};
 
+pub(super) use self::moved::run as run_moved;
 use self::seen::Seen;
 use self::tree::Tree;
 use super::{Extent, Ground, again, is_passing};
@@ -69,20 +71,7 @@ pub(super) fn run(ground: &Ground, cluster: &mut Cluster, extent: Extent) -> Res
         Extent::Full => (ground.times(1_000), ground.times(1_000).div_ceil(2)),
         Extent::Brief => (PROGRAMS, 0),
     };
-    let addresses = cluster.control.addresses().to_vec();
-    let store = Tyr::connect_options().timeout(TIMEOUT).connect_blocking(addresses.join(","))?;
-    // Several segments are a few hundred kilobytes then.
-    let options = Options { segment_bits: 16, ..Options::default() };
-    let files = FileSystem::create(&store, NAME, &options).map_err(|error| told(&error))?;
-    let stage = Stage {
-        plan: puppet::Plan { addresses, keyspaces: Vec::new() },
-        files,
-        values: AtomicU64::new(1),
-        lives: AtomicU64::new(0),
-        is_over: AtomicBool::new(false),
-        all_died: AtomicBool::new(false),
-    };
-    stage.set_up().map_err(|error| told(&error))?;
+    let stage = Stage::new(cluster)?;
     let (played, checks) = stage.play(cluster, lives, nodes)?;
     let gone = match extent {
         Extent::Full => stage.wait_for_orphans()?,
@@ -142,6 +131,21 @@ impl Played {
     }
 }
 
+/// What a program does next.
+struct Drawn {
+    /// By which it is known.
+    value: u64,
+    order: FileOrder,
+    /// Whether it is an entry in the file that all append to.
+    is_note: bool,
+}
+
+/// The names of a life: nothing yet.
+fn tree_of(name: &str) -> Tree {
+    let shared = format!("{SHARED}/{}-", name.replace('/', "-"));
+    Tree::new(format!("/{name}"), shared)
+}
+
 /// What all programs share.
 struct Stage {
     plan: puppet::Plan,
@@ -153,6 +157,29 @@ struct Stage {
 }
 
 impl Stage {
+    /// A file system with what all share, and a directory for each program.
+    fn new(cluster: &Cluster) -> Result<Self> {
+        let addresses = cluster.control.addresses().to_vec();
+        let store =
+            Tyr::connect_options().timeout(TIMEOUT).connect_blocking(addresses.join(","))?;
+        // Several segments are a few hundred kilobytes then.
+        Self::on(&store, &Options { segment_bits: 16, ..Options::default() }, addresses)
+    }
+
+    fn on(store: &Tyr, options: &Options, addresses: Vec<String>) -> Result<Self> {
+        let files = FileSystem::create(store, NAME, options).map_err(|error| told(&error))?;
+        let stage = Self {
+            plan: puppet::Plan { addresses, keyspaces: Vec::new() },
+            files,
+            values: AtomicU64::new(1),
+            lives: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
+            all_died: AtomicBool::new(false),
+        };
+        stage.set_up().map_err(|error| told(&error))?;
+        Ok(stage)
+    }
+
     fn set_up(&self) -> tyr_fs::Result<()> {
         self.files.make_directory_at(SHARED, ROOT)?;
         self.files.make_file_at(NOTED, ROOT)?;
@@ -239,17 +266,10 @@ impl Stage {
 
     /// One process, until it is killed.
     fn live(&self, name: &str, random: &mut Random, played: &mut Played) -> Result<()> {
-        let shared = format!("{SHARED}/{}-", name.replace('/', "-"));
-        let mut tree = Tree::new(format!("/{name}"), shared);
-        let mut program = self.program()?;
+        let (mut tree, mut program) = (tree_of(name), self.program()?);
         let mut left = random.between(CHANGES.0, CHANGES.1);
         loop {
-            let value = self.values.fetch_add(Tree::VALUES, Ordering::Relaxed);
-            let order = match random.below(NOTES) {
-                0 => FileOrder::Append { path: NOTED.to_owned(), value, len: 1 },
-                _ => tree.draw(random, value),
-            };
-            let is_note = matches!(&order, FileOrder::Append { path, .. } if path == NOTED);
+            let Drawn { value, order, is_note } = self.draw(&tree, random);
             program.send(&order.clone().into())?;
             if left == 0 {
                 std::thread::sleep(Duration::from_micros(random.below(DIES_WITHIN_US)));
@@ -278,6 +298,17 @@ impl Stage {
             }
             left -= 1;
         }
+    }
+
+    /// A change of what is there, or an entry in the file that all append to.
+    fn draw(&self, tree: &Tree, random: &mut Random) -> Drawn {
+        let value = self.values.fetch_add(Tree::VALUES, Ordering::Relaxed);
+        let order = match random.below(NOTES) {
+            0 => FileOrder::Append { path: NOTED.to_owned(), value, len: 1 },
+            _ => tree.draw(random, value),
+        };
+        let is_note = matches!(&order, FileOrder::Append { path, .. } if path == NOTED);
+        Drawn { value, order, is_note }
     }
 
     /// A process that has the file system open.
@@ -321,6 +352,43 @@ impl Stage {
                 return Err(Error::corrupt(text));
             }
             std::thread::sleep(CHECKED_EVERY);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tyr_types::{Durability, KeyspaceConfig};
+
+    use super::*;
+    use crate::puppet::Files;
+
+    #[test]
+    fn nothing_is_in_the_way_of_who_is_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Tyr::open(folder.path()).unwrap();
+        let keyspace_config =
+            KeyspaceConfig { durability: Durability::Buffered, ..KeyspaceConfig::default() };
+        let options = Options { segment_bits: 16, keyspace_config, ..Options::default() };
+        let stage = Stage::on(&store, &options, Vec::new()).unwrap();
+        for program in 0..PROGRAMS {
+            let (mut random, name) = (Random::of(1, "moved", program), format!("{program}/0"));
+            let (mut tree, mut files, mut played) =
+                (tree_of(&name), Files::default(), Played::default());
+            files.follow(&store, FileOrder::Open { name: NAME.to_owned() }).unwrap();
+            for number in 0..200 {
+                let Drawn { value, order, is_note } = stage.draw(&tree, &mut random);
+                let answer = files.follow(&store, order.clone());
+                let answer =
+                    answer.unwrap_or_else(|it| panic!("{number} {program}: {order:?}: {it}"));
+                match is_note {
+                    true => played.notes.told.push((value, answer)),
+                    false => tree = tree.states(&order).pop().unwrap_or(tree),
+                }
+            }
+            played.lives.push(Life { possible: vec![tree] });
+            let seen = Seen::of(&stage.files).unwrap();
+            assert_eq!(seen.differs(&played.lives[0]), None);
         }
     }
 }
