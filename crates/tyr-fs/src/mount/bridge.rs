@@ -26,6 +26,7 @@ use crate::layout::record::{Access, Kind};
 use crate::plan::attributes::NewAttributes;
 use crate::plan::lookup::Seen;
 use crate::plan::node::Node;
+use crate::plan::rename::RenameMode;
 use crate::plan::xattrs::XattrChange;
 
 /// Bytes of a write, and of a transaction.
@@ -193,9 +194,17 @@ impl Filesystem for Bridge {
         let renamed = (|| {
             let (from, name) = (self.node(parent)?, name_of(name)?);
             let (to, new_name) = (self.node(new_parent)?, name_of(new_name)?);
-            self.files.rename((&from, &name), (&to, &new_name), rename_mode(flags)?)
+            let mode = rename_mode(flags)?;
+            self.files.rename((&from, &name), (&to, &new_name), mode)?;
+            Ok(mode)
         })();
-        done(reply, renamed);
+        if let Ok(mode) = renamed {
+            self.note_renamed(new_parent, new_name);
+            if mode == RenameMode::Exchange {
+                self.note_renamed(parent, name);
+            }
+        }
+        done(reply, renamed.map(drop));
     }
 
     fn link(&self, _: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {

@@ -13,10 +13,11 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use fuser::INodeNo;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::place::Place;
 use crate::layout::record::Kind;
@@ -37,9 +38,11 @@ const EXCESS_PART: usize = 8;
 struct Known {
     node: Node,
     count: u64,
+    /// A hash of the name by which it was told last.
+    name: u64,
 }
 
-/// A name by which the kernel was told of a file that it had not known.
+/// A name by which the kernel was told of a file, and not of the same file just before.
 struct Told {
     file: Place,
     parent: INodeNo,
@@ -69,7 +72,7 @@ pub struct KnownFiles {
 impl KnownFiles {
     /// The root alone; all together may take so many bytes.
     pub fn new(bytes: usize) -> Self {
-        let root = Known { node: Node::ROOT, count: 1 };
+        let root = Known { node: Node::ROOT, count: 1, name: 0 };
         let views = HashMap::from([(0, HashMap::from([(Node::ROOT.number, root)]))]);
         Self {
             state: Mutex::new(State { views, ..State::default() }),
@@ -96,17 +99,43 @@ impl KnownFiles {
     }
 
     /// The kernel is told of a file of this view, by a name in a directory.
-    pub fn tell(&self, view: u16, node: &Node, (parent, name): (INodeNo, &OsStr)) {
+    pub fn tell(&self, view: u16, node: &Node, name: (INodeNo, &OsStr)) {
         let mut state = self.state.lock();
         let of_view = state.views.entry(view).or_default();
-        let known = of_view.entry(node.number).or_insert(Known { node: node.clone(), count: 0 });
+        let known =
+            of_view.entry(node.number).or_insert(Known { node: node.clone(), count: 0, name: 0 });
         known.node = node.clone();
         known.count += 1;
-        if known.count > 1 || node.kind == Kind::Directory {
+        self.note_name(state, Place { view, file: node.number }, name);
+    }
+
+    /// Whether there is so much that names which files get otherwise have to be
+    /// [noted](Self::name).
+    pub fn is_filling(&self) -> bool {
+        self.state.lock().told.len() > self.max / 2
+    }
+
+    /// A file as it is now has this name, too: the kernel gave it that, and asks nothing.
+    pub fn name(&self, node: &Node, name: (INodeNo, &OsStr)) {
+        let (state, place) = (self.state.lock(), Place { view: 0, file: node.number });
+        self.note_name(state, place, name);
+    }
+
+    /// Notes a name of a file that is known, unless it is the one of before, or a directory's.
+    fn note_name(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        file: Place,
+        (parent, name): (INodeNo, &OsStr),
+    ) {
+        let known = state.views.get_mut(&file.view).and_then(|files| files.get_mut(&file.file));
+        let Some(known) = known else { return };
+        let hash = hash(parent, name);
+        if known.name == hash || known.node.kind == Kind::Directory {
             return;
         }
-        let (file, name) = (Place { view, file: node.number }, name.to_owned());
-        state.told.push_back(Told { file, parent, name });
+        known.name = hash;
+        state.told.push_back(Told { file, parent, name: name.to_owned() });
         if state.told.len() > self.max {
             self.wanted.notify_one();
         }
@@ -144,7 +173,7 @@ impl KnownFiles {
                 let views = &state.views;
                 if views.get(&file.view).is_some_and(|files| files.contains_key(&file.file)) {
                     // The kernel may have to wait for what is told meanwhile.
-                    parking_lot::MutexGuard::unlocked(&mut state, || drop_name(parent, &name));
+                    MutexGuard::unlocked(&mut state, || drop_name(parent, &name));
                 }
             }
             self.trimmed.notify_all();
@@ -157,6 +186,13 @@ impl KnownFiles {
         self.wanted.notify_all();
         self.trimmed.notify_all();
     }
+}
+
+fn hash(parent: INodeNo, name: &OsStr) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (parent.0, name).hash(&mut hasher);
+    // None has 0, which says that there was no name yet.
+    hasher.finish() | 1
 }
 
 #[cfg(test)]
@@ -207,7 +243,7 @@ mod tests {
     #[test]
     fn a_file_is_known_until_it_was_forgotten_as_often_as_it_was_told_of() {
         let (known, place) = (KnownFiles::new(1 << 20), Place { view: 0, file: 2 });
-        ["a", "b", "a"].iter().for_each(|name| tell(&known, &file(2), name));
+        ["a", "a", "a"].iter().for_each(|name| tell(&known, &file(2), name));
         assert_eq!(known.state.lock().told.len(), 1);
         known.forget(place, 2);
         assert_eq!(known.find(place), Some(file(2)));
@@ -215,6 +251,19 @@ mod tests {
         assert_eq!(known.find(place), None);
         known.forget(Place::ROOT, 1);
         assert_eq!(known.find(Place::ROOT), Some(Node::ROOT));
+    }
+
+    #[test]
+    fn each_name_of_a_file_is_dropped_and_one_that_it_got_by_a_rename() {
+        let dropped = dropped(16, |known| {
+            assert!(!known.is_filling());
+            ["a", "b"].iter().for_each(|name| tell(known, &file(2), name));
+            known.name(&file(2), (INodeNo(1), OsStr::new("c")));
+            known.name(&file(99), (INodeNo(1), OsStr::new("nobody's")));
+            (3..18).for_each(|number| tell(known, &file(number), &format!("{number}")));
+            assert!(known.is_filling());
+        });
+        assert_eq!(dropped, ["a", "b", "c"]);
     }
 
     #[test]

@@ -328,6 +328,19 @@ impl Bridge {
         Ok(found)
     }
 
+    /// What was renamed has a name that the kernel was not told of. Which file that is has to be
+    /// looked up, so it is done only where the table of what it knows fills.
+    pub(super) fn note_renamed(&self, parent: INodeNo, name: &OsStr) {
+        if !self.known.is_filling() {
+            return;
+        }
+        let seen = (|| self.files.lookup(&self.node(parent)?, &name_of(name)?))();
+        // Whoever has renamed it since notes that.
+        if let Ok(seen) = seen {
+            self.known.name(&seen.node, (parent, name));
+        }
+    }
+
     pub(super) fn forget_node(&self, number: INodeNo, count: u64) {
         self.known.forget(Place::of(number), count);
     }

@@ -31,13 +31,19 @@ fn the_kernel_forgets_files_that_there_is_no_room_for() {
         let mount_options =
             MountOptions { is_alone, cache_bytes: CACHE_BYTES, ..MountOptions::default() };
         let mounted = mount(&files, at.path(), &mount_options).unwrap();
-        let path = |number: usize| at.path().join(format!("{is_alone}/{number}"));
+        let made = |number: usize| at.path().join(format!("{is_alone}/{number}"));
+        // Every other one gets another name.
+        let path = |number: usize| match number % 2 {
+            0 => made(number),
+            _ => at.path().join(format!("{is_alone}/renamed-{number}")),
+        };
         fs::create_dir(at.path().join(is_alone.to_string())).unwrap();
         // One stays open while all others come and go.
         let mut options = OpenOptions::new();
         let mut open = options.read(true).append(true).create_new(true).open(path(0)).unwrap();
         for number in 1..FILES {
-            fs::write(path(number), number.to_string()).unwrap();
+            fs::write(made(number), number.to_string()).unwrap();
+            fs::rename(made(number), path(number)).unwrap();
         }
         open.write_all(b"still").unwrap();
         let walk = || {
