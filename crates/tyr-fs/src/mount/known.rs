@@ -42,6 +42,21 @@ struct Known {
     name: u64,
 }
 
+impl Known {
+    /// Whether this is another name than that of before, and not a directory's. It is the one of
+    /// before then.
+    fn is_new_name(&mut self, name: (INodeNo, &OsStr)) -> bool {
+        if self.node.kind == Kind::Directory {
+            return false;
+        }
+        let mut hasher = DefaultHasher::new();
+        (name.0.0, name.1).hash(&mut hasher);
+        // None has 0, which says that there was no name yet.
+        let hash = hasher.finish() | 1;
+        std::mem::replace(&mut self.name, hash) != hash
+    }
+}
+
 /// A name by which the kernel was told of a file, and not of the same file just before.
 struct Told {
     file: Place,
@@ -106,7 +121,9 @@ impl KnownFiles {
             of_view.entry(node.number).or_insert(Known { node: node.clone(), count: 0, name: 0 });
         known.node = node.clone();
         known.count += 1;
-        self.note_name(state, Place { view, file: node.number }, name);
+        if known.is_new_name(name) {
+            self.note_name(state, Place { view, file: node.number }, name);
+        }
     }
 
     /// Whether there is so much that names which files get otherwise have to be
@@ -117,24 +134,20 @@ impl KnownFiles {
 
     /// A file as it is now has this name, too: the kernel gave it that, and asks nothing.
     pub fn name(&self, node: &Node, name: (INodeNo, &OsStr)) {
-        let (state, place) = (self.state.lock(), Place { view: 0, file: node.number });
-        self.note_name(state, place, name);
+        let (mut state, file) = (self.state.lock(), Place { view: 0, file: node.number });
+        let known = state.views.get_mut(&file.view).and_then(|files| files.get_mut(&file.file));
+        if known.is_some_and(|known| known.is_new_name(name)) {
+            self.note_name(state, file, name);
+        }
     }
 
-    /// Notes a name of a file that is known, unless it is the one of before, or a directory's.
+    /// Notes a name that is to be dropped some time.
     fn note_name(
         &self,
         mut state: MutexGuard<'_, State>,
         file: Place,
         (parent, name): (INodeNo, &OsStr),
     ) {
-        let known = state.views.get_mut(&file.view).and_then(|files| files.get_mut(&file.file));
-        let Some(known) = known else { return };
-        let hash = hash(parent, name);
-        if known.name == hash || known.node.kind == Kind::Directory {
-            return;
-        }
-        known.name = hash;
         state.told.push_back(Told { file, parent, name: name.to_owned() });
         if state.told.len() > self.max {
             self.wanted.notify_one();
@@ -186,13 +199,6 @@ impl KnownFiles {
         self.wanted.notify_all();
         self.trimmed.notify_all();
     }
-}
-
-fn hash(parent: INodeNo, name: &OsStr) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (parent.0, name).hash(&mut hasher);
-    // None has 0, which says that there was no name yet.
-    hasher.finish() | 1
 }
 
 #[cfg(test)]
