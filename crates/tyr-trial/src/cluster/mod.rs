@@ -194,26 +194,17 @@ impl Cluster {
     /// # Errors
     /// `Unavailable` with what is missing.
     pub fn wait_until_whole(&mut self, patience: Duration) -> Result<Duration> {
-        let begun = Instant::now();
-        loop {
+        wait("the cluster is not whole", patience, || {
             let running: Vec<NodeId> = self
                 .nodes
                 .iter_mut()
                 .filter_map(|(number, process)| process.is_running().then_some(NodeId(*number)))
                 .collect();
-            let missing = match self.control.map() {
+            match self.control.map() {
                 Ok(map) => control::missing(&map, &running),
                 Err(error) => Some(error.to_string()),
-            };
-            let Some(missing) = missing else { return Ok(begun.elapsed()) };
-            if begun.elapsed() > patience {
-                return Err(Error::unavailable(format!(
-                    "the cluster is not whole after {} s: {missing}",
-                    patience.as_secs()
-                )));
             }
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        })
     }
 
     /// Waits until the node is in or out, and nothing is on its way; answers how long that took.
@@ -226,30 +217,35 @@ impl Cluster {
         wanted: Membership,
         patience: Duration,
     ) -> Result<Duration> {
-        let begun = Instant::now();
-        loop {
-            let seen = match self.control.map() {
-                Ok(map) if map.next.is_none() && map.membership(NodeId(node)) == wanted => {
-                    return Ok(begun.elapsed());
-                }
-                Ok(map) => {
-                    let (is, epoch) = (map.membership(NodeId(node)), map.epoch.0);
-                    format!("it is {is:?} in epoch {epoch}")
-                }
-                Err(error) => error.to_string(),
-            };
-            if begun.elapsed() > patience {
-                return Err(Error::unavailable(format!(
-                    "node {node} is not {wanted:?} after {} s: {seen}",
-                    patience.as_secs()
-                )));
+        wait(&format!("node {node} is not {wanted:?}"), patience, || match self.control.map() {
+            Ok(map) if map.next.is_none() && map.membership(NodeId(node)) == wanted => None,
+            Ok(map) => {
+                let (is, epoch) = (map.membership(NodeId(node)), map.epoch.0);
+                Some(format!("it is {is:?} in epoch {epoch}"))
             }
-            std::thread::sleep(Duration::from_millis(20));
-        }
+            Err(error) => Some(error.to_string()),
+        })
     }
 
     /// A folder of the trial's.
     pub fn folder(&self) -> &Path {
         &self.plan.folder
     }
+}
+
+/// Waits until nothing is missing; answers how long that took.
+fn wait(
+    what: &str,
+    patience: Duration,
+    mut missing: impl FnMut() -> Option<String>,
+) -> Result<Duration> {
+    let begun = Instant::now();
+    while let Some(missing) = missing() {
+        if begun.elapsed() > patience {
+            let seconds = patience.as_secs();
+            return Err(Error::unavailable(format!("{what} after {seconds} s: {missing}")));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(begun.elapsed())
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tyr_protocol::map::{Change, Membership};
 use tyr_types::{Error, NodeId, Result};
 
-use super::{Drawn, Life, PROGRAMS, Played, ROOT, Stage, told, tree_of};
+use super::{Life, PROGRAMS, Played, ROOT, Stage, told, tree_of};
 use crate::cluster::{Cluster, PATIENCE};
 use crate::random::Random;
 use crate::single::times::Times;
@@ -128,19 +128,16 @@ impl Stage {
                 worked.played.lives.push(Life { possible: vec![tree] });
                 return Ok(worked);
             }
-            let Drawn { value, order, is_note } = self.draw(&tree, &mut random);
+            let drawn = self.draw(&tree, &mut random);
             let begun = Instant::now();
-            let answer = puppet.ask(&order.clone().into());
+            let answer = puppet.ask(&drawn.order.clone().into());
             let took = begun.elapsed();
             let answer = answer.map_err(|error| {
-                let when = PHASES[at];
+                let (order, when) = (&drawn.order, PHASES[at]);
                 error.context(format!("{order:?} of {name} {when}, after {took:?}"))
             })?;
             worked.times[at].extend([took]);
-            match is_note {
-                true => worked.played.notes.told.push((value, answer)),
-                false => tree = tree.states(&order).pop().unwrap_or(tree),
-            }
+            worked.played.note(&drawn, answer, &mut tree);
         }
     }
 }
