@@ -216,7 +216,8 @@ mod tests {
         let mut dropped = Vec::new();
         std::thread::scope(|scope| {
             scope.spawn(|| known.trim(|_, name| dropped.push(name.to_owned())));
-            while known.state.lock().told.len() > room {
+            let left = room * LEFT_PARTS.0 / LEFT_PARTS.1;
+            while known.state.lock().told.len() > left {
                 std::thread::yield_now();
             }
             known.end();
