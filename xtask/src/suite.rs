@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::command::target;
 use crate::excerpt::{self, Excerpt};
 use crate::tidy;
 
@@ -23,8 +24,8 @@ enum Action {
     Tidy,
     /// `cargo` with these words, from the root.
     Cargo(&'static [&'static str]),
-    /// `cargo` with these words, from an empty temporary folder: it may write where it stands.
-    CargoElsewhere(&'static [&'static str]),
+    /// An example, as the tests built it, from an empty temporary folder: it may write there.
+    Example(&'static str),
     /// A script of the repository.
     Script(&'static str),
 }
@@ -74,7 +75,7 @@ const STEPS: [Step; 10] = [
     },
     Step {
         name: "trial",
-        // By name only: it is of no use beside other tests, and takes four minutes.
+        // By name only: it is of no use beside other tests, and takes three minutes.
         action: Action::Cargo(&[
             "test",
             "--locked",
@@ -87,10 +88,7 @@ const STEPS: [Step; 10] = [
     },
     // From the program of the commit before this one.
     Step { name: "upgrade", action: Action::Script(".ci/upgrade") },
-    Step {
-        name: "readme",
-        action: Action::CargoElsewhere(&["run", "--locked", "--package=tyr", "--example=readme"]),
-    },
+    Step { name: "readme", action: Action::Example("readme") },
 ];
 
 /// Runs every step, prints what the failed ones said once more and how long each took, and answers
@@ -141,9 +139,7 @@ impl std::fmt::Display for Action {
             Self::Tidy => f.write_str("cargo xtask tidy"),
             Self::Cargo(words) => write!(f, "cargo {}", words.join(" ")),
             Self::Script(path) => f.write_str(path),
-            Self::CargoElsewhere(words) => {
-                write!(f, "cargo {} (in an empty folder)", words.join(" "))
-            }
+            Self::Example(name) => write!(f, "examples/{name} (in an empty folder)"),
         }
     }
 }
@@ -152,19 +148,22 @@ fn perform(action: &Action, root: &Path) -> (bool, Excerpt) {
     match action {
         // What it finds stands above, and is short.
         Action::Tidy => (tidy::run(root), Excerpt::default()),
-        Action::Cargo(words) => excerpt::run(&mut cargo(words, root, None), &mut io::stdout()),
+        Action::Cargo(words) => excerpt::run(&mut cargo(words, root), &mut io::stdout()),
         Action::Script(path) => {
             let mut script = Command::new(root.join(path));
             excerpt::run(script.current_dir(root), &mut io::stdout())
         }
-        Action::CargoElsewhere(words) => {
+        Action::Example(name) => {
             let folder = std::env::temp_dir().join(format!("tyr-xtask-{}", std::process::id()));
             if let Err(error) = std::fs::create_dir_all(&folder) {
                 let text = format!("{}: cannot be created: {error}", folder.display());
                 eprintln!("{text}");
                 return (false, Excerpt::from(&*text));
             }
-            let answer = excerpt::run(&mut cargo(words, root, Some(&folder)), &mut io::stdout());
+            let mut example =
+                Command::new(root.join(target(root)).join("debug/examples").join(name));
+            example.stdin(Stdio::null());
+            let answer = excerpt::run(example.current_dir(&folder), &mut io::stdout());
             if let Err(error) = std::fs::remove_dir_all(&folder) {
                 eprintln!("{}: stays behind: {error}", folder.display());
             }
@@ -173,19 +172,13 @@ fn perform(action: &Action, root: &Path) -> (bool, Excerpt) {
     }
 }
 
-/// `cargo` with these words on the repository at `root`, standing in `folder` if one is given.
-fn cargo(words: &[&str], root: &Path, folder: Option<&Path>) -> Command {
+/// `cargo` with these words on the repository at `root`.
+fn cargo(words: &[&str], root: &Path) -> Command {
     let mut command = Command::new("cargo");
-    command.stdin(Stdio::null()).arg(words[0]);
+    command.stdin(Stdio::null()).args(words).current_dir(root);
     if words[0] == "doc" {
         command.env("RUSTDOCFLAGS", "--deny=warnings");
     }
-    if let Some(folder) = folder {
-        command.arg("--manifest-path").arg(root.join("Cargo.toml")).current_dir(folder);
-    } else {
-        command.current_dir(root);
-    }
-    command.args(&words[1..]);
     command
 }
 
@@ -243,9 +236,7 @@ mod tests {
     #[test]
     fn no_step_may_change_the_lock_file() {
         for step in &STEPS {
-            let (Action::Cargo(words) | Action::CargoElsewhere(words)) = &step.action else {
-                continue;
-            };
+            let Action::Cargo(words) = &step.action else { continue };
             assert!(words[0] == "fmt" || words.contains(&"--locked"), "{}", step.name);
         }
     }
@@ -253,8 +244,7 @@ mod tests {
     #[test]
     fn a_command_that_fails_is_a_failed_step() {
         let root = crate::root();
-        let is_good =
-            |words: &[&str]| excerpt::run(&mut cargo(words, &root, None), &mut io::sink()).0;
+        let is_good = |words: &[&str]| excerpt::run(&mut cargo(words, &root), &mut io::sink()).0;
         assert!(is_good(&["--version"]));
         assert!(!is_good(&["no-such-verb-of-cargo"]));
     }
