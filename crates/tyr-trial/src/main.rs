@@ -46,7 +46,7 @@ enum Verb {
         #[arg(long, default_value = "best")]
         fabric: String,
     },
-    /// What continuous integration runs: fixed seeds, some four minutes.
+    /// What continuous integration runs: fixed seeds, some three minutes.
     Suite,
     /// Lists workloads, faults and single tests.
     List,

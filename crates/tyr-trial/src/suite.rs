@@ -14,12 +14,12 @@ use crate::single::{Ground, Single};
 use crate::worker::Language;
 use crate::workload::Workload;
 
-/// Runs of the suite: seed, seconds, faults. Together with the single tests some four minutes.
+/// Runs of the suite: seed, seconds, faults. Together with the single tests some three minutes.
 const RUNS: [(u64, u64, &[Fault]); 4] = [
     PLAYED,
-    (11, 45, &[Fault::Kill, Fault::KillLeader, Fault::Pause, Fault::Partition, Fault::OneWay]),
-    (12, 30, &[Fault::KillAll, Fault::Bridge, Fault::Clock, Fault::Rolling]),
-    (13, 45, &[Fault::Join, Fault::Slow, Fault::Disk]),
+    (11, 30, &[Fault::Kill, Fault::KillLeader, Fault::Pause, Fault::Partition, Fault::OneWay]),
+    (12, 20, &[Fault::KillAll, Fault::Bridge, Fault::Clock, Fault::Rolling]),
+    (13, 30, &[Fault::Join, Fault::Slow, Fault::Disk]),
 ];
 
 /// The one whose clients are workers.
