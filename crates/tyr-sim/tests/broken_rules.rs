@@ -85,7 +85,7 @@ const RECOVERY: &[Missing] = &[
 ];
 
 const MAPS: &[Missing] = &[
-    missing(Rule::M3, "isolated", 1, 60),
+    missing(Rule::M3, "isolated", 2, 60),
     missing(Rule::M3Wait, "isolated", 0, 60),
     missing(Rule::M4, "crashes", 0, 60),
     missing(Rule::D1, "join", 0, 20),
@@ -101,7 +101,7 @@ const CHECKPOINTS: &[Missing] =
 const UPLOADS: &[Missing] = &[
     missing(Rule::U1, "uploads-late", 0, 20),
     missing(Rule::U2, "uploads", 0, 20),
-    missing(Rule::U3, "uploads-hot", 2, 40),
+    missing(Rule::U3, "uploads-hot", 6, 40),
     missing(Rule::U4, "uploads-grow", 0, 20),
     missing(Rule::U5, "copies", 0, 20),
 ];

@@ -243,7 +243,7 @@ fn clocks_that_drift_beyond_what_leases_allow_are_noticed() {
         );
         trial::run(&parse::parse(&text).unwrap(), seed, Manner::default()).unwrap()
     };
-    let noticed = (7..67).find(|seed| !run("30 %", *seed).is_clean());
+    let noticed = (19..79).find(|seed| !run("30 %", *seed).is_clean());
     let seed = noticed.expect("some seed notices");
     let report = run("5 %", seed);
     assert!(report.is_clean() && report.unjudged.is_none(), "{:#?}", report.violations);
