@@ -12,6 +12,10 @@ check:
 test *ARGS:
     cargo test {{ if ARGS == "" { "--workspace" } else { ARGS } }}
 
+# All tests, and each goes through all that it leaves to chance: continuous integration has time for a quarter. `just thorough -p tyr --test kill` for some.
+thorough *ARGS:
+    TYR_THOROUGH=1 cargo test {{ if ARGS == "" { "--workspace" } else { ARGS } }}
+
 # The rules of STYLE.md that no compiler knows.
 tidy:
     cargo xtask tidy
@@ -161,10 +165,11 @@ bench-cluster *ARGS:
 fs-suites *ARGS:
     cargo xtask fs-suites {{ ARGS }}
 
-# What calls cost on a mounted file system, beside others (root, /dev/fuse): `just fs-bench --beside NAME=DIR`.
+# Files by the million, a moment of 100,000 files, a hundred checks under load; minutes.
 fs-large *NAME:
-    TYR_FS_LARGE=1 cargo test --profile sim -p tyr-fs --test files {{ NAME }} -- --nocapture --test-threads 1
+    TYR_THOROUGH=1 cargo test --profile sim -p tyr-fs --test files {{ NAME }} -- --nocapture --test-threads 1
 
+# What calls cost on a mounted file system, beside others (root, /dev/fuse): `just fs-bench --beside NAME=DIR`.
 fs-bench *ARGS:
     cargo xtask fs-bench {{ ARGS }}
 

@@ -177,7 +177,7 @@ fn init(epoch: u64) -> Fields {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(tyr_chance::part(64)))]
 
     #[test]
     fn an_object_is_as_its_model_has_it(steps in prop::collection::vec(step(), 1..60)) {

@@ -7,7 +7,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
 mod histories;
-mod seed;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,6 +16,7 @@ use histories::stage::{Stage, options};
 use histories::{bank, counters, lists, log, registers};
 use tyr::Durability::{self, Buffered, Sync};
 use tyr::ErrorKind;
+use tyr_chance::{new_seed, part};
 use tyr_runtime::broken::{Rule, with_broken};
 use tyr_testing::{Kind, stores};
 
@@ -44,7 +44,7 @@ fn assert_sound(stage: &Stage, history: &History) {
 
 /// A stage of each kind, with keyspaces of these durabilities.
 fn stages(test: &str, durabilities: &[Durability]) -> impl Iterator<Item = Stage> {
-    let seed = seed::chosen(test);
+    let seed = new_seed(test);
     stores().into_iter().map(move |kind| Stage::new(kind, seed, durabilities, true))
 }
 
@@ -52,8 +52,8 @@ fn stages(test: &str, durabilities: &[Durability]) -> impl Iterator<Item = Stage
 /// machine with the test.
 fn operations(stage: &Stage, embedded: u64) -> u64 {
     match stage.kind {
-        Kind::Embedded => embedded,
-        Kind::Cluster => embedded.min(200),
+        Kind::Embedded => part(embedded),
+        Kind::Cluster => part(embedded.min(200)),
     }
 }
 
@@ -86,7 +86,7 @@ fn lists_of_both_durabilities_are_strictly_serializable_together() {
 
 #[test]
 fn lists_without_older_versions_are_strictly_serializable() {
-    let seed = seed::chosen("lists_without_older_versions_are_strictly_serializable");
+    let seed = new_seed("lists_without_older_versions_are_strictly_serializable");
     for kind in stores() {
         let stage = Stage::new(kind, seed, &[Buffered], false);
         let history = lists::play(&stage, THREADS, operations(&stage, 2500));
@@ -149,7 +149,7 @@ const ROUNDS_MAX: u64 = 50;
 
 /// The anomalies found on stores that break `rule`.
 fn anomalies_without(rule: Rule, durabilities: &[Durability]) -> Vec<&'static str> {
-    let seed = seed::chosen("a broken rule");
+    let seed = new_seed("a broken rule");
     for round in 0..ROUNDS_MAX {
         let open = |path: &std::path::Path| with_broken(rule, || options().open_blocking(path));
         let stage = Stage::embedded(seed + round, durabilities, true, open);
@@ -186,7 +186,7 @@ fn checker_notices_snapshots_that_do_not_wait_for_what_is_in_flight() {
 #[test]
 fn keyspaces_dropped_beside_their_writers_leave_nothing_behind() {
     const TIMES: u64 = 60;
-    let seed = seed::chosen("keyspaces_dropped_beside_their_writers");
+    let seed = new_seed("keyspaces_dropped_beside_their_writers");
     let stage = Stage::new(Kind::Embedded, seed, &[Buffered, Sync], true);
     let configs: Vec<_> = stage.keyspaces().iter().map(|space| space.config().clone()).collect();
     let dropped = AtomicU64::new(0);

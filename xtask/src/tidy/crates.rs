@@ -9,7 +9,8 @@ use super::finding::Finding;
 use super::tree::{Tree, line_of};
 
 /// A crate and the crates of this repository that it may depend on.
-const EDGES: [(&str, &[&str]); 33] = [
+const EDGES: [(&str, &[&str]); 34] = [
+    ("tyr-chance", &[]),
     ("tyr-types", &[]),
     ("tyr-metadata", &["tyr-types"]),
     ("tyr-class", &["tyr-types"]),
@@ -102,7 +103,15 @@ const EDGES: [(&str, &[&str]); 33] = [
 ];
 
 /// What only a crate's tests may depend on besides: a client is tried against nodes.
-const TEST_EDGES: [(&str, &str); 16] = [
+const TEST_EDGES: [(&str, &str); 24] = [
+    ("tyr-class", "tyr-chance"),
+    ("tyr-protocol", "tyr-chance"),
+    ("tyr-store", "tyr-chance"),
+    ("tyr-embedded", "tyr-chance"),
+    ("tyr", "tyr-chance"),
+    ("tyr-fs", "tyr-chance"),
+    ("tyr-zlog", "tyr-chance"),
+    ("tyr-sim", "tyr-chance"),
     ("tyr-server", "tyr-client"),
     ("tyr-object", "tyr-server"),
     ("tyr-object", "tyr-net"),

@@ -74,7 +74,7 @@ fn begun(blob: Option<Vec<u8>>, map: Vec<u8>) -> MemoryContext {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(tyr_chance::part(2_000)))]
 
     #[test]
     fn calls_see_those_before_and_what_fails_leaves_nothing(

@@ -1,6 +1,7 @@
 //! What a store said is on disk is there after the power failed: what `sync` covers, and service
 //! metadata.
 
+use tyr_chance::part;
 use tyr_embedded::EmbeddedStore;
 use tyr_metadata::{Path, Transaction};
 use tyr_store::disk::simulated::{Fault, FaultyOperation};
@@ -26,7 +27,7 @@ fn what_buffered_keyspaces_acknowledged_before_a_sync_survives_the_loss_of_power
             writer.run_one().unwrap();
         }
         node.sync().unwrap();
-        for luck in 0..LUCKS {
+        for luck in 0..part(LUCKS) {
             let context = format!("{done} transactions, seed {seed}, luck {luck}");
             let left = machine.after(machine.operations(), End::PowerLoss, seed ^ luck);
             let node = left.boot().unwrap();
@@ -74,7 +75,7 @@ fn service_metadata_survives_the_loss_of_power_after_any_operation_whole() {
     for count in machine.opened_at()..=machine.operations() {
         let promised =
             acknowledged.iter().filter(|operations| **operations <= count).count() as u64;
-        for luck in 0..LUCKS {
+        for luck in 0..part(LUCKS) {
             let context = format!("after operation {count}, seed {seed}, luck {luck}");
             let left = machine.after(count, End::PowerLoss, seed ^ (count << 8) ^ luck);
             let node = left.boot().unwrap();

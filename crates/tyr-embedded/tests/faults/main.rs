@@ -11,12 +11,7 @@ mod machine;
 mod model;
 mod power_loss;
 
-/// The seed of this run: `TYR_SEED` if it is set.
+/// The seed of this run.
 fn seed() -> u64 {
-    let seed = match std::env::var("TYR_SEED") {
-        Ok(text) => text.parse().expect("TYR_SEED is a number"),
-        Err(_) => 20_261_121,
-    };
-    println!("seed {seed} (set TYR_SEED to it to repeat)");
-    seed
+    tyr_chance::seed_or(20_261_121)
 }

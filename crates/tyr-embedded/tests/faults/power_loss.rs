@@ -12,6 +12,7 @@
 
 use std::sync::Arc;
 
+use tyr_chance::part;
 use tyr_embedded::EmbeddedStore;
 use tyr_store::disk::simulated::chance::Chance;
 use tyr_types::Durability;
@@ -24,7 +25,7 @@ use super::seed;
 const TRANSACTIONS: u64 = 90;
 const TRANSACTIONS_AFTER: u64 = 6;
 /// How often each operation is the last: once of the process, else of the machine.
-const LUCKS: u64 = 4;
+const LUCKS: u64 = 8;
 
 #[test]
 fn power_loss_after_any_operation_takes_nothing_acknowledged_and_leaves_no_half() {
@@ -42,15 +43,16 @@ fn every_crash(durability: Durability, seed: u64) {
     let machine = Machine::new();
     let promises = test.live(&machine, 0, TRANSACTIONS);
     let operations = machine.operations();
+    let lucks = part(LUCKS);
     for count in 0..=operations {
-        for luck in 0..LUCKS {
+        for luck in 0..lucks {
             let end = if luck == 0 { End::Kill } else { End::PowerLoss };
             let seed = seed ^ (count << 8) ^ luck;
             let context = format!("{durability:?}, {end:?} after operation {count}, seed {seed}");
             test.live_again(&machine.after(count, end, seed), promised(&promises, count), &context);
         }
     }
-    println!("{operations} operations, each the last {LUCKS} times, {} promises", promises.len());
+    println!("{operations} operations, each the last {lucks} times, {} promises", promises.len());
     assert!(operations > TRANSACTIONS, "hardly anything was written: {operations} operations");
 }
 

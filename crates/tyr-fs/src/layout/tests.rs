@@ -59,7 +59,7 @@ fn roles() -> impl Strategy<Value = Role> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig::with_cases(tyr_chance::part(128)))]
 
     #[test]
     fn a_record_is_decoded_as_it_was_encoded(record in records(kinds())) {

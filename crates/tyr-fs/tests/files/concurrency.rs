@@ -2,10 +2,11 @@
 
 use std::thread;
 
+use tyr_chance::size;
 use tyr_fs::{Errno, Error, RenameMode};
 
 use super::random::Random;
-use super::{MINE, fixture, size};
+use super::{MINE, fixture};
 
 const THREADS: u64 = 4;
 

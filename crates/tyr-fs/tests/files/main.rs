@@ -37,14 +37,6 @@ fn options() -> Options {
     Options { keyspace_config, segment_bits: 16, ..Options::default() }
 }
 
-/// How much there is to be: the one, or the other where `just fs-large` sets `TYR_FS_LARGE`.
-fn size(usual: u64, large: u64) -> u64 {
-    match std::env::var_os("TYR_FS_LARGE") {
-        None => usual,
-        Some(_) => large,
-    }
-}
-
 /// Asks until it holds, with a bound.
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);

@@ -3,11 +3,12 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
+use tyr_chance::size;
 use tyr_fs::blocking::{FileSystem, Moment};
 use tyr_fs::{Access, Credentials, Errno, Kind, Node, RenameMode};
 
 use super::random::Random;
-use super::{MINE, fixture, options, size};
+use super::{MINE, fixture, options};
 use tyr_testing::{Kind as Stored, Opened, stores};
 
 /// The sum of all files of a tree, and how many there are.

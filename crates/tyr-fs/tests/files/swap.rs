@@ -3,11 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use tyr_chance::size;
 use tyr_fs::Errno;
 use tyr_fs::blocking::FileSystem;
 
 use super::random::Random;
-use super::{MINE, fixture, options, size};
+use super::{MINE, fixture, options};
 use tyr_testing::{Opened, stores};
 
 /// A tree in which each file has these bytes.

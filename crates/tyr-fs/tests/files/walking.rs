@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use tyr_chance::size;
 use tyr_fs::{Errno, Name, NewFile, Node};
 
-use super::{MINE, fixture, size};
+use super::{MINE, fixture};
 
 #[test]
 fn paths_are_walked_as_posix_has_it() {

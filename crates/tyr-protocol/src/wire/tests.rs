@@ -440,7 +440,7 @@ fn assert_comes_back<T: Encoded + PartialEq + std::fmt::Debug>(value: &T) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(tyr_chance::part(400)))]
 
     #[test]
     fn every_message_comes_back(envelope in strategies::envelope()) {

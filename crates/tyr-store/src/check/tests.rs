@@ -284,7 +284,9 @@ fn damage_anywhere_gives_errors_or_the_right_bytes_never_wrong_ones() {
             println!("{} {kind:?}", file.display());
             try_damage(folder.path(), &content, &file, kind, tally);
         };
-        for (place, at) in places(len, 9, seed + number as u64).into_iter().enumerate() {
+        for (place, at) in
+            places(len, tyr_chance::part(12), seed + number as u64).into_iter().enumerate()
+        {
             match place % 3 {
                 0 => attempt(Damage::Zero(at)),
                 1 => attempt(Damage::Flip(at)),
@@ -297,5 +299,8 @@ fn damage_anywhere_gives_errors_or_the_right_bytes_never_wrong_ones() {
     assert_eq!(tallies["index/keyspaces//tables/"].harmless, 0, "every byte of a table counts");
     let refused: u32 = tallies.values().map(|tally| tally.refused).sum();
     let noticed: u32 = tallies.values().map(|tally| tally.noticed).sum();
-    assert!(refused > 50 && noticed > 20, "too little of the damage did anything");
+    assert!(
+        refused > tyr_chance::part(50) && noticed > tyr_chance::part(20),
+        "too little of the damage did anything"
+    );
 }

@@ -447,7 +447,7 @@ struct Model {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(tyr_chance::part(200)))]
 
     #[test]
     fn any_life_of_a_log_keeps_what_was_synced(

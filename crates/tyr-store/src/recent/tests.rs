@@ -364,7 +364,7 @@ fn small_steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(tyr_chance::part(400)))]
 
     #[test]
     fn every_reader_sees_its_version_whatever_is_written_and_folded(steps in steps()) {

@@ -4,9 +4,9 @@
 //! (32 KiB) and of extents (4 MiB), at the blob's end, and far out.
 
 use tyr::{Number, NumberType, Relation, Transform, TransformKind, limits};
+use tyr_chance::Chance;
 
 use crate::reference::{Blob, Change, Model};
-use crate::seed::Random;
 
 /// Appends stay away from blobs larger than this, so that they fit.
 const APPEND_MAX: u64 = 1 << 62;
@@ -16,7 +16,7 @@ const BOUNDS: [u64; 8] = [4096, 16 << 10, 32 << 10, 48 << 10, 64 << 10, 4 << 20,
 
 /// Makes the choices.
 pub struct Chooser {
-    pub random: Random,
+    pub random: Chance,
     /// Nothing begins further out.
     reach: u64,
     /// Numbers lie at multiples of this.
@@ -25,12 +25,12 @@ pub struct Chooser {
 
 impl Chooser {
     pub fn new(seed: u64) -> Self {
-        Self { random: Random::new(seed), reach: limits::BLOB_SIZE_MAX, alignment: 1 }
+        Self { random: Chance::new(seed), reach: limits::BLOB_SIZE_MAX, alignment: 1 }
     }
 
     /// The same for a cluster, where a chain has so many chunks and a number lies in one of them.
     pub fn of_cluster(seed: u64) -> Self {
-        Self { random: Random::new(seed), reach: 300_000, alignment: 8 }
+        Self { random: Chance::new(seed), reach: 300_000, alignment: 8 }
     }
 
     /// A keyspace; the synchronous one less often, it is slow.
@@ -159,7 +159,7 @@ impl Chooser {
     fn transform(&mut self) -> Transform {
         loop {
             let number_type = self.pick(&NumberType::ALL);
-            let operand = Number::load(number_type, &self.random.number().to_le_bytes());
+            let operand = Number::load(number_type, &self.random.any().to_le_bytes());
             let kind = self.pick(&TransformKind::ALL);
             // Only builds for tests know it (`next-level`): a cluster refuses it.
             if kind.name() == "nand" {
@@ -214,9 +214,9 @@ impl Chooser {
         let mut data = Vec::with_capacity(len as usize + 8);
         // Half of it compresses well.
         let is_plain = self.random.permille(500);
-        let word = self.random.number();
+        let word = self.random.any();
         while (data.len() as u64) < len {
-            let next = if is_plain { word } else { self.random.number() };
+            let next = if is_plain { word } else { self.random.any() };
             data.extend_from_slice(&next.to_le_bytes());
         }
         data.truncate(len as usize);

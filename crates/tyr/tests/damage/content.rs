@@ -5,8 +5,7 @@ use std::path::Path;
 
 use tyr::blocking::Tyr;
 use tyr::{ByteRange, Durability, Error, ErrorKind, KeyspaceConfig, limits};
-
-use super::chance::Chance;
+use tyr_chance::Chance;
 
 /// Transactions after the last fold: number `n` makes `late/n`, and appends a byte to `count`.
 pub const LATE: usize = 12;

@@ -1,6 +1,7 @@
 //! What is done to a store, one thing at a time.
 
-use super::chance::Chance;
+use tyr_chance::{Chance, part};
+
 use super::content::LATE;
 use super::folder::Folder;
 
@@ -65,7 +66,7 @@ pub fn everywhere(folder: &Folder, chance: &mut Chance) -> Vec<Harm> {
         let places = if is_index { PLACES_IN_INDEX } else { PLACES };
         let every: Vec<usize> = match len {
             0..=SMALL if !is_index => (0..len).collect(),
-            _ => (0..places).map(|_| chance.below(len as u64) as usize).collect(),
+            _ => (0..part(places)).map(|_| chance.below(len as u64) as usize).collect(),
         };
         for at in every {
             let kind = match chance.below(5) {

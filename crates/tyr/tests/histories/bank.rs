@@ -1,10 +1,10 @@
 //! A bank: transfers between accounts, and auditors who must always find the same sum.
 
 use tyr::{ErrorKind, Result};
+use tyr_chance::Chance;
 
 use super::history::Object;
 use super::stage::{Stage, key, values};
-use crate::seed::Random;
 
 const ACCOUNTS: u64 = 8;
 const SUM: u64 = ACCOUNTS * 1000;
@@ -62,7 +62,7 @@ fn is_ended(result: Result<()>) -> bool {
     }
 }
 
-fn transfer(stage: &Stage, random: &mut Random) -> Result<()> {
+fn transfer(stage: &Stage, random: &mut Chance) -> Result<()> {
     let from = random.below(ACCOUNTS) as Object;
     let to = (from + 1 + random.below(ACCOUNTS - 1) as Object) % ACCOUNTS as Object;
     let amount = random.below(200);

@@ -3,10 +3,10 @@
 //! Objects come and go: everybody works on a few at a time, and moves on before they grow long.
 
 use tyr::Result;
+use tyr_chance::Chance;
 
 use super::history::{Action, Entry, History, Object, Place, Recorder};
 use super::stage::{Stage, found, is_done, key, read_of};
-use crate::seed::Random;
 
 /// Objects in use at a time.
 const WINDOW: u64 = 4;
@@ -35,7 +35,7 @@ pub fn final_reads(stage: &Stage, objects: std::ops::Range<Object>) -> Vec<Entry
     recorder.into_entries()
 }
 
-fn act(stage: &Stage, recorder: &mut Recorder, random: &mut Random, base: u64) {
+fn act(stage: &Stage, recorder: &mut Recorder, random: &mut Chance, base: u64) {
     let mut objects: Vec<Object> = (base..base + WINDOW).map(|n| n as Object).collect();
     for at in (1..objects.len()).rev() {
         objects.swap(at, random.below(at as u64 + 1) as usize);

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use tyr::{Result, Timestamp};
+use tyr_chance::Chance;
 
 use super::history::{Action, History, Object, Place, Seen, Value};
 use super::stage::{Stage, found, is_done, key, values};
-use crate::seed::Random;
 
 const REGISTERS: u64 = 3;
 
@@ -69,7 +69,7 @@ fn read(stage: &Stage, object: Object, actions: &mut Vec<Action>) -> Result<()> 
 /// Reads one register and writes another, or the same.
 fn transaction(
     stage: &Stage,
-    random: &mut Random,
+    random: &mut Chance,
     versions: &Versions,
     (one, two): (Object, Object),
     actions: &mut Vec<Action>,

@@ -9,9 +9,9 @@ use tyr::{
     Bytes, CheckFinding, CheckSeverity, Durability, ErrorKind, Key, KeyspaceConfig, Options,
     ReadRequest, Result,
 };
+use tyr_chance::Chance;
 
 use super::history::{Action, Clock, Entry, Object, Recorder, Seen, Value};
-use crate::seed::Random;
 use tyr_testing::{Kind, Opened};
 
 /// A store with its keyspaces; objects go round over these.
@@ -148,14 +148,14 @@ impl Stage {
     pub fn play(
         &self,
         threads: u64,
-        work: impl Fn(&mut Recorder, &mut Random) + Sync,
+        work: impl Fn(&mut Recorder, &mut Chance) + Sync,
     ) -> Vec<Entry> {
         thread::scope(|scope| {
             let begin = |thread: u64| {
                 let work = &work;
                 scope.spawn(move || {
                     let mut recorder = Recorder::new(&self.clock, thread);
-                    work(&mut recorder, &mut Random::new(self.seed ^ thread << 48));
+                    work(&mut recorder, &mut Chance::new(self.seed ^ thread << 48));
                     recorder.into_entries()
                 })
             };

@@ -10,8 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tyr::blocking::{Keyspace, Transaction, Tyr};
 use tyr::{ErrorKind, Number, Result, Transform, TransformKind, limits};
-
-use super::chance::Chance;
+use tyr_chance::Chance;
 
 /// Threads of the child.
 pub const THREADS: usize = 6;

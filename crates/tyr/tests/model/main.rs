@@ -15,8 +15,6 @@ mod held;
 #[path = "../reference/mod.rs"]
 mod reference;
 mod script;
-#[path = "../seed/mod.rs"]
-mod seed;
 mod words;
 
 use std::collections::BTreeMap;
@@ -31,6 +29,7 @@ use tyr::blocking::{Keyspace, Transaction, Tyr};
 use tyr::{
     ByteRange, Bytes, Durability, ErrorKind, Key, KeyspaceConfig, ReadRequest, Scan, ScanEntry,
 };
+use tyr_chance::{new_seed, part};
 use tyr_testing::{Kind, Opened};
 use words::{answer, perform};
 
@@ -71,7 +70,7 @@ struct Run {
 
 #[test]
 fn store_answers_like_its_model() {
-    run_like_model(seed::chosen("store_answers_like_its_model"));
+    run_like_model(new_seed("store_answers_like_its_model"));
 }
 
 #[test]
@@ -81,11 +80,12 @@ fn store_answers_like_its_model_from_a_fixed_seed() {
 
 #[test]
 fn cluster_answers_like_its_model() {
-    let seed = seed::chosen("cluster_answers_like_its_model");
+    let seed = new_seed("cluster_answers_like_its_model");
     let opened = Opened::new(Kind::Cluster);
     let tyr = opened.tyr.clone();
     let mut run = Run::new(Place::Cluster(opened), tyr, Chooser::of_cluster(seed));
-    for step in 1..=STEPS_OF_CLUSTER {
+    let steps = part(STEPS_OF_CLUSTER);
+    for step in 1..=steps {
         run.step();
         if step % RECONNECT_EVERY == 0 {
             run.reconnect();
@@ -93,7 +93,7 @@ fn cluster_answers_like_its_model() {
     }
     run.report();
     // A few hundred steps of any seed: how many conflicts there are is left to chance.
-    assert!(run.commits > STEPS_OF_CLUSTER / 40, "most transactions commit");
+    assert!(run.commits > steps / 40, "most transactions commit");
     assert!(run.snapshot_reads > 0, "snapshots answer");
 }
 
@@ -102,18 +102,19 @@ fn run_like_model(seed: u64) {
     let tyr = open(&folder);
     let choose = Chooser::new(seed);
     let mut run = Run::new(Place::Folder(folder), tyr, choose);
-    for step in 1..=STEPS {
+    let steps = part(STEPS);
+    for step in 1..=steps {
         run.step();
         if step % REOPEN_EVERY == 0 {
             run.reopen();
         }
     }
     run.report();
-    assert!(run.commits > STEPS / 20, "most transactions commit");
-    assert!(run.too_old < STEPS / 200, "few meet a fold that has waited for long");
+    assert!(run.commits > steps / 20, "most transactions commit");
+    assert!(run.too_old < steps / 200, "few meet a fold that has waited for long");
     assert!(run.conflicts > 0, "some transactions meet a conflict");
-    assert!(run.snapshot_reads > STEPS / 60, "snapshots answer");
-    assert!(run.folds > STEPS / REOPEN_EVERY, "folds go on beside it");
+    assert!(run.snapshot_reads > steps / 60, "snapshots answer");
+    assert!(run.folds > steps / REOPEN_EVERY, "folds go on beside it");
 }
 
 fn configurations() -> Vec<(&'static str, KeyspaceConfig)> {

@@ -9,7 +9,7 @@ use super::{key, sample};
 use crate::limits::MAP_LISTED_MAX;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(tyr_chance::part(200)))]
 
     #[test]
     fn any_bytes_in_its_pages_are_errors_and_nothing_worse(

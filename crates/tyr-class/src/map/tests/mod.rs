@@ -86,7 +86,7 @@ fn run(region: &mut Vec<u8>, model: &mut Model, header: &mut Vec<u8>, step: &Ste
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(tyr_chance::part(60)))]
 
     #[test]
     fn a_map_is_a_sorted_map(steps in prop::collection::vec(step(), 1..250)) {

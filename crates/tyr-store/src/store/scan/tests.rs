@@ -167,7 +167,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(tyr_chance::part(64)))]
 
     #[test]
     fn a_listing_is_the_models_or_too_old(acts in acts(), limit in 1..10_usize) {

@@ -93,7 +93,7 @@ fn may_be_late(step: &Step, next: Option<&Step>) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(tyr_chance::part(200)))]
 
     #[test]
     fn every_version_reads_as_it_was_or_is_too_old(

@@ -62,7 +62,7 @@ fn more_keys_than_a_transaction_lists_are_stale() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(tyr_chance::part(64)))]
 
     #[test]
     fn what_is_stale_is_what_has_changed_or_is_forgotten(acts in acts(), low in 0..8_u8) {
