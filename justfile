@@ -169,6 +169,10 @@ fs-suites *ARGS:
 fs-large *NAME:
     TYR_THOROUGH=1 cargo test --profile sim -p tyr-fs --test files {{ NAME }} -- --nocapture --test-threads 1
 
+# A million changes at one mount of a file system, and 100,000 at one of a cluster, each looked for by the next call at another (root, /dev/fuse): none sees what was before.
+fs-stale:
+    TYR_THOROUGH=1 cargo test --profile sim -p tyr-fs --features mount --test mount what_a_call_did -- --nocapture --test-threads 1
+
 # What calls cost on a mounted file system, beside others (root, /dev/fuse): `just fs-bench --beside NAME=DIR`.
 fs-bench *ARGS:
     cargo xtask fs-bench {{ ARGS }}

@@ -299,12 +299,13 @@ fn time_text(time: Time) -> String {
 }
 
 fn as_json(name: &str, attributes: &Attributes) -> Value {
-    let Attributes { number, kind, mode, owner, group, links, size, times, device } = attributes;
+    let Attributes { number, kind, mode, owner, group, links, size, times, device, version } =
+        attributes;
     json!({
         "name": name, "number": number, "kind": kind.name(), "mode": format!("{mode:04o}"),
         "owner": owner, "group": group, "links": links, "size": size, "device": device,
         "mtime_ns": times.mtime.0, "ctime_ns": times.ctime.0, "atime_ns": times.atime.0,
-        "btime_ns": times.btime.0,
+        "btime_ns": times.btime.0, "version": version.map(|version| version.to_string()),
     })
 }
 

@@ -119,7 +119,8 @@ fn directory_entry(directory: u64, blob: &Blob, found: &Found) -> Result<Directo
     let (node, attributes) = match named(blob, Entry::decode(&found.bytes))? {
         Entry::File(record) => {
             let size = found.size - RECORD_LEN as u64;
-            let attributes = Attributes::of(&record, record.links, size);
+            let version = Some(found.version);
+            let attributes = Attributes { version, ..Attributes::of(&record, record.links, size) };
             let place = Some(Place { directory, name: name.clone() });
             let node = Node { number: attributes.number, kind: attributes.kind, place };
             (node, Some(attributes))

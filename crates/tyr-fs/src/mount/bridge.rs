@@ -63,16 +63,22 @@ impl Filesystem for Bridge {
     }
 
     fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        let attr = || match Own::of(number) {
-            Some(own) => Ok(own.attr()),
-            None => {
-                let (files, node) = self.look(number)?;
-                Ok(Place::of(number).attr(&files.attributes(&node)?))
-            }
+        let lifetime = self.lifetime_of(number);
+        if let Some(own) = Own::of(number) {
+            return reply.attr(&lifetime, &own.attr());
+        }
+        let place = Place::of(number);
+        let attributes = self.look(number).and_then(|(files, node)| files.attributes(&node));
+        let attributes = match attributes {
+            Ok(attributes) => attributes,
+            Err(error) => return reply.error(errno(&error)),
         };
-        match attr() {
-            Ok(attr) => reply.attr(&self.lifetime_of(number), &attr),
-            Err(error) => reply.error(errno(&error)),
+        let hidden = if place.is_now() { self.pages.tell(&attributes) } else { None };
+        let answer = move || reply.attr(&lifetime, &place.attr(&attributes));
+        match hidden {
+            None => answer(),
+            // Without a thread the answer is dropped, which is EIO.
+            Some(version) => drop(self.pages.drop_then(place.file, version, answer)),
         }
     }
 
@@ -102,7 +108,10 @@ impl Filesystem for Bridge {
         let (atime, mtime) = (atime.map(time), mtime.map(time));
         let new = NewAttributes { mode, owner, group, atime, mtime };
         match self.set(number, new, size) {
-            Ok(attributes) => reply.attr(&self.lifetime(), &file_attr(&attributes)),
+            Ok(attributes) => {
+                self.pages.tell(&attributes);
+                reply.attr(&self.lifetime(), &file_attr(&attributes));
+            }
             Err(error) => reply.error(errno(&error)),
         }
     }

@@ -4,15 +4,16 @@
 //! pages of files, which go when a file has changed; unless nobody else uses the file system, or it
 //! is as it was at a moment: then it may keep what it knows. [`bridge`] turns its requests into
 //! calls, [`answers`] its words into ours; [`state`] has what is open, [`known`] what the kernel
-//! was told of, and [`listing`] fills its listings; [`snapshots`] shows what was kept, and
-//! [`moments`] what is to be read as of one moment; [`place`] says how both are told from what is
-//! now.
+//! was told of, [`pages`] whose pages it has to drop, and [`listing`] fills its listings;
+//! [`snapshots`] shows what was kept, and [`moments`] what is to be read as of one moment;
+//! [`place`] says how both are told from what is now.
 
 mod answers;
 mod bridge;
 mod known;
 mod listing;
 mod moments;
+mod pages;
 mod place;
 mod snapshots;
 mod state;
@@ -30,6 +31,7 @@ use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 
 use self::known::KnownFiles;
+use self::pages::Pages;
 use self::state::Bridge;
 use crate::blocking::FileSystem;
 use crate::options::AccessTimes;
@@ -133,8 +135,10 @@ pub fn mount(
     }
     let known = Arc::new(KnownFiles::new(options.cache_bytes));
     let files = files.with_access_times(access_times);
-    let bridge = Bridge::new(files, Arc::clone(&known), options.is_alone);
-    let session = fuser::spawn_mount(bridge, &at, &config)?;
+    let pages = Arc::new(Pages::default());
+    let kept = (Arc::clone(&known), Arc::clone(&pages));
+    let session = fuser::spawn_mount(Bridge::new(files, kept, options.is_alone), &at, &config)?;
+    pages.mounted(session.notifier());
     let trimmer = Trimmer::start(known, session.notifier())?;
     Ok(Mount { session, at, trimmer })
 }

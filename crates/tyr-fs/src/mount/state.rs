@@ -18,6 +18,7 @@ use tyr::DiskSpace;
 use super::answers::{bare_attr, errno, name_of};
 use super::known::KnownFiles;
 use super::moments::{Asked, Moments};
+use super::pages::Pages;
 use super::place::{KEPT, Own, Place};
 use super::snapshots::Snapshots;
 use crate::blocking::{FileSystem, OpenFile};
@@ -72,6 +73,7 @@ fn unchangeable() -> Error {
 pub struct Bridge {
     pub(super) files: FileSystem,
     known: Arc<KnownFiles>,
+    pub(super) pages: Arc<Pages>,
     handles: Mutex<HashMap<u64, Arc<Handle>>>,
     next_handle: AtomicU64,
     /// How much room there is, and until when that is gone by.
@@ -84,10 +86,15 @@ pub struct Bridge {
 }
 
 impl Bridge {
-    pub fn new(files: FileSystem, known: Arc<KnownFiles>, is_alone: bool) -> Self {
+    pub fn new(
+        files: FileSystem,
+        (known, pages): (Arc<KnownFiles>, Arc<Pages>),
+        is_alone: bool,
+    ) -> Self {
         Self {
             files,
             known,
+            pages,
             handles: Mutex::default(),
             next_handle: AtomicU64::new(1),
             space: Mutex::default(),
@@ -149,6 +156,9 @@ impl Bridge {
     /// The kernel is told of a file of a view, by a name in a directory.
     pub(super) fn tell(&self, view: u16, seen: &Seen, name: (INodeNo, &OsStr)) -> FileAttr {
         self.known.tell(view, &seen.node, name);
+        if view == 0 {
+            self.pages.tell(&seen.attributes);
+        }
         Place { view, file: seen.node.number }.attr(&seen.attributes)
     }
 
@@ -249,6 +259,9 @@ impl Bridge {
     pub(super) fn keep_open(&self, file: OpenFile, flags: i32) -> (FileHandle, FopenFlags) {
         let flags = OFlags::from_bits_retain(flags.cast_unsigned());
         let is_append = flags.contains(OFlags::APPEND);
+        if !self.is_alone && !is_append {
+            self.pages.opened(file.node().number);
+        }
         let handle = self.keep(Handle::Now { file, is_append });
         let flags = match (self.is_alone, is_append) {
             (true, _) => FopenFlags::FOPEN_KEEP_CACHE,
@@ -347,6 +360,11 @@ impl Bridge {
 
     /// It is closed when the last request that uses it is over.
     pub(super) fn close_handle(&self, handle: FileHandle) {
-        drop(self.handles.lock().remove(&handle.0));
+        let handle = self.handles.lock().remove(&handle.0);
+        if let Some(Handle::Now { file, is_append: false }) = handle.as_deref()
+            && !self.is_alone
+        {
+            self.pages.closed(file.node().number);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! What a name stands for, and what is known of a file.
 
 use rustix::io::Errno;
+use tyr::Timestamp;
 
 use super::draft::Draft;
 use super::known::Known;
@@ -32,6 +33,9 @@ pub struct Attributes {
     pub times: Times,
     /// Of a device, which.
     pub device: u32,
+    /// Of its record: every change of the file makes it another. `None` of a directory, and where
+    /// the file was made just now.
+    pub version: Option<Timestamp>,
 }
 
 impl Attributes {
@@ -48,6 +52,7 @@ impl Attributes {
             size,
             times: record.times,
             device: record.device,
+            version: None,
         }
     }
 
@@ -59,7 +64,14 @@ impl Attributes {
             }
             Home::Entry(..) | Home::Inode(_) => record.links,
         };
-        Ok(Self::of(record, links, known.size(home)?))
+        let version = match home {
+            Home::Directory(_) => None,
+            Home::Entry(_, _, found) => Some(found.version),
+            Home::Inode(record) => {
+                known.file(record.identity.number)?.inode.as_ref().map(|(_, version)| *version)
+            }
+        };
+        Ok(Self { version, ..Self::of(record, links, known.size(home)?) })
     }
 }
 
@@ -106,8 +118,10 @@ impl Operation for Lookup {
         };
         let seen = match entry {
             Entry::File(record) => {
+                let size = found.size - RECORD_LEN as u64;
+                let version = Some(found.version);
                 let attributes =
-                    Attributes::of(&record, record.links, found.size - RECORD_LEN as u64);
+                    Attributes { version, ..Attributes::of(&record, record.links, size) };
                 let (number, kind) = (attributes.number, attributes.kind);
                 Seen { node: Node { number, kind, place: Some(self.place.clone()) }, attributes }
             }

@@ -5,6 +5,7 @@
 mod known;
 mod moments;
 mod snapshots;
+mod stale;
 mod two;
 
 use std::fs::{self, File, OpenOptions, TryLockError};

@@ -12,7 +12,7 @@ use tyr_fs::{MountOptions, Options, mount};
 use tyr_testing::{Kind, Opened};
 
 /// Runs `test` with two mounts, and checks afterwards that everything fits together.
-fn with_mounts(kind: Kind, test: impl FnOnce(&Path, &Path)) {
+pub fn with_mounts(kind: Kind, test: impl FnOnce(&Path, &Path)) {
     with_mounted(kind, |[(_, one), (_, other)]| test(one, other));
 }
 
