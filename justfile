@@ -161,7 +161,7 @@ bench *ARGS:
 bench-cluster *ARGS:
     cargo run --release -- bench --cluster {{ ARGS }}
 
-# Other people's tests on a mounted file system (root, /dev/fuse): pjdfstest, fsx, fio, stress-ng, dbench, git, sqlite, tar.
+# Other people's tests on a mounted file system (root, /dev/fuse): pjdfstest, fsx, fio, stress-ng, dbench, git, sqlite, tar; `--place cluster`, or `two` mounts of one.
 fs-suites *ARGS:
     cargo xtask fs-suites {{ ARGS }}
 

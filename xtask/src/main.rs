@@ -51,9 +51,10 @@ Chores of this repository.
                       the Java of these folders
   cargo xtask install-java DIR
                       builds the jar with an optimized library and puts it and its pom into DIR
-  cargo xtask fs-suites [--tyr PROGRAM] [SUITE...]
-                      other people's tests on a mounted file system: needs /dev/fuse, and root;
-                      suites that are not installed are left out
+  cargo xtask fs-suites [--tyr PROGRAM] [--place embedded|cluster|two] [SUITE...]
+                      other people's tests on a mounted file system: of a directory, a cluster, or
+                      a cluster and mounted twice, where each runs at both at the same time:
+                      needs /dev/fuse, and root; suites that are not installed are left out
   cargo xtask fs-bench [--tyr PROGRAM] [--beside NAME=DIR[=PIDS]]... [--files N] [--seconds S]
                        [--threads T] [--renamed N] [--runs R] [--only WORD]
                       what calls cost on a mounted file system, on the file system of TMPDIR, synced
