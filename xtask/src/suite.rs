@@ -139,7 +139,12 @@ impl std::fmt::Display for Action {
             Self::Tidy => f.write_str("cargo xtask tidy"),
             Self::Cargo(words) => write!(f, "cargo {}", words.join(" ")),
             Self::Script(path) => f.write_str(path),
-            Self::Example(name) => write!(f, "examples/{name} (in an empty folder)"),
+            Self::Example(name) => {
+                write!(
+                    f,
+                    "cargo run --package=tyr --example={name} (built before, in an empty folder)"
+                )
+            }
         }
     }
 }
