@@ -118,9 +118,7 @@ fn directory_entry(directory: u64, blob: &Blob, found: &Found) -> Result<Directo
     let cookie = name.hash();
     let (node, attributes) = match named(blob, Entry::decode(&found.bytes))? {
         Entry::File(record) => {
-            let size = found.size - RECORD_LEN as u64;
-            let version = Some(found.version);
-            let attributes = Attributes { version, ..Attributes::of(&record, record.links, size) };
+            let attributes = Attributes::of_entry(&record, found);
             let place = Some(Place { directory, name: name.clone() });
             let node = Node { number: attributes.number, kind: attributes.kind, place };
             (node, Some(attributes))

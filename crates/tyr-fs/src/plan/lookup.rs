@@ -4,7 +4,7 @@ use rustix::io::Errno;
 use tyr::Timestamp;
 
 use super::draft::Draft;
-use super::known::Known;
+use super::known::{Found, Known};
 use super::node::{Home, Node};
 use super::{Basis, Operation, Plan, Stop};
 use crate::error::Error;
@@ -54,6 +54,12 @@ impl Attributes {
             device: record.device,
             version: None,
         }
+    }
+
+    /// Of a file that lies in its entry.
+    pub(crate) fn of_entry(record: &Record, found: &Found) -> Self {
+        let version = Some(found.version);
+        Self { version, ..Self::of(record, record.links, found.size - RECORD_LEN as u64) }
     }
 
     fn at(known: &Known, home: &Home<'_>) -> Plan<Self> {
@@ -118,10 +124,7 @@ impl Operation for Lookup {
         };
         let seen = match entry {
             Entry::File(record) => {
-                let size = found.size - RECORD_LEN as u64;
-                let version = Some(found.version);
-                let attributes =
-                    Attributes { version, ..Attributes::of(&record, record.links, size) };
+                let attributes = Attributes::of_entry(&record, found);
                 let (number, kind) = (attributes.number, attributes.kind);
                 Seen { node: Node { number, kind, place: Some(self.place.clone()) }, attributes }
             }
