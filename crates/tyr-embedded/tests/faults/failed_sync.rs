@@ -3,6 +3,7 @@
 //! After a failed sync the system may have dropped what was written and yet read it back, so the
 //! store does not try again: it refuses writes until it is opened again.
 
+use tyr_chance::usual_seed;
 use tyr_embedded::{EmbeddedStore, Held, KeyspaceEntry};
 use tyr_store::disk::simulated::chance::Chance;
 use tyr_store::disk::simulated::{Fault, FaultyOperation};
@@ -13,7 +14,6 @@ use tyr_types::{
 
 use super::machine::{End, Machine};
 use super::model::{Model, Writer};
-use super::seed;
 
 const TRANSACTIONS: u64 = 60;
 
@@ -111,7 +111,7 @@ fn size(node: &EmbeddedStore, keyspace: &KeyspaceEntry, key: &str) -> Option<u64
 
 /// Lets the first, second, third, ... operation of this kind fail.
 fn fail_each(operation: FaultyOperation) {
-    let (seed, mut refused) = (seed(), 0);
+    let (seed, mut refused) = (usual_seed(), 0);
     let model = Model::new(seed, TRANSACTIONS);
     for skip in 0..100 {
         let mut chance = Chance::new(seed ^ skip);

@@ -1,18 +1,18 @@
 //! A disk that is full again and again: what does not fit is refused as a whole, and the store goes
 //! on as soon as there is space.
 
+use tyr_chance::usual_seed;
 use tyr_store::disk::simulated::chance::Chance;
 use tyr_types::{Durability, Error, ErrorKind};
 
 use super::machine::{End, Machine};
 use super::model::{Model, Writer};
-use super::seed;
 
 const TRANSACTIONS: u64 = 300;
 
 #[test]
 fn a_full_disk_refuses_transactions_whole_and_the_store_goes_on() {
-    let seed = seed();
+    let seed = usual_seed();
     for durability in [Durability::Sync, Durability::Buffered] {
         fill_again_and_again(durability, seed);
     }

@@ -1,7 +1,7 @@
 //! What a store said is on disk is there after the power failed: what `sync` covers, and service
 //! metadata.
 
-use tyr_chance::part;
+use tyr_chance::{part, usual_seed};
 use tyr_embedded::EmbeddedStore;
 use tyr_metadata::{Path, Transaction};
 use tyr_store::disk::simulated::{Fault, FaultyOperation};
@@ -9,7 +9,6 @@ use tyr_types::{Durability, ErrorKind};
 
 use super::machine::{End, Machine};
 use super::model::{Model, Writer};
-use super::seed;
 
 /// Losses of power after each moment.
 const LUCKS: u64 = 8;
@@ -17,7 +16,7 @@ const LUCKS: u64 = 8;
 #[test]
 fn what_buffered_keyspaces_acknowledged_before_a_sync_survives_the_loss_of_power() {
     const STEP: u64 = 7;
-    let seed = seed();
+    let seed = usual_seed();
     let model = Model::new(seed, 5 * STEP);
     let machine = Machine::new();
     let node = machine.boot().unwrap();
@@ -64,7 +63,7 @@ fn found(node: &EmbeddedStore, context: &str) -> u64 {
 
 #[test]
 fn service_metadata_survives_the_loss_of_power_after_any_operation_whole() {
-    let seed = seed();
+    let seed = usual_seed();
     let machine = Machine::new();
     let node = machine.boot().unwrap();
     let mut acknowledged = Vec::new();

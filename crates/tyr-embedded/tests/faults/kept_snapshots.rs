@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tyr_chance::usual_seed;
 use tyr_embedded::EmbeddedStore;
 use tyr_store::disk::simulated::chance::Chance;
 use tyr_types::{Durability, ErrorKind, KeptName};
 
 use super::machine::{End, Machine};
 use super::model::{Model, Writer};
-use super::seed;
 
 /// Transactions of a run.
 const TRANSACTIONS: u64 = 150;
@@ -73,7 +73,7 @@ fn run(
 #[test]
 fn kept_snapshots_read_as_they_were_beside_writers_and_after_restarts() {
     for round in 0..4 {
-        let seed = seed().wrapping_add(round);
+        let seed = usual_seed().wrapping_add(round);
         let mut chance = Chance::new(seed);
         let (machine, model) = (Machine::new(), Model::new(seed, TRANSACTIONS + 20));
         let node = machine.boot().unwrap();
@@ -102,7 +102,7 @@ fn kept_snapshots_read_as_they_were_beside_writers_and_after_restarts() {
 
 #[test]
 fn power_loss_after_any_operation_leaves_every_kept_snapshot_that_was_acknowledged_as_it_was() {
-    let seed = seed();
+    let seed = usual_seed();
     let mut chance = Chance::new(seed);
     let (machine, model) = (Machine::new(), Model::new(seed, TRANSACTIONS + 20));
     let node = machine.boot().unwrap();
@@ -148,7 +148,7 @@ fn power_loss_after_any_operation_leaves_every_kept_snapshot_that_was_acknowledg
 
 #[test]
 fn beyond_its_bound_the_oldest_kept_snapshot_is_dropped_and_writing_goes_on() {
-    let seed = seed();
+    let seed = usual_seed();
     let mut chance = Chance::new(seed);
     let (machine, model) = (Machine::new(), Model::new(seed, 400));
     let node = machine.boot_with_kept_bytes_max(300 << 10).unwrap();
@@ -176,7 +176,7 @@ fn beyond_its_bound_the_oldest_kept_snapshot_is_dropped_and_writing_goes_on() {
 
 #[test]
 fn where_the_disk_has_no_room_kept_snapshots_go_and_writing_goes_on() {
-    let seed = seed();
+    let seed = usual_seed();
     let (machine, model) = (Machine::new(), Model::new(seed, 400));
     let node = machine.boot().unwrap();
     let mut writer = Writer::new(&node, &machine, &model, Durability::Buffered, 0).unwrap();

@@ -10,8 +10,3 @@ mod kept_snapshots;
 mod machine;
 mod model;
 mod power_loss;
-
-/// The seed of this run.
-fn seed() -> u64 {
-    tyr_chance::seed_or(20_261_121)
-}

@@ -12,14 +12,13 @@
 
 use std::sync::Arc;
 
-use tyr_chance::part;
+use tyr_chance::{part, usual_seed};
 use tyr_embedded::EmbeddedStore;
 use tyr_store::disk::simulated::chance::Chance;
 use tyr_types::Durability;
 
 use super::machine::{End, Machine};
 use super::model::{Model, Promise, Writer};
-use super::seed;
 
 /// Transactions of the first life, and of the second.
 const TRANSACTIONS: u64 = 90;
@@ -29,12 +28,12 @@ const LUCKS: u64 = 8;
 
 #[test]
 fn power_loss_after_any_operation_takes_nothing_acknowledged_and_leaves_no_half() {
-    every_crash(Durability::Sync, seed());
+    every_crash(Durability::Sync, usual_seed());
 }
 
 #[test]
 fn power_loss_takes_only_the_last_buffered_transactions() {
-    every_crash(Durability::Buffered, seed().wrapping_add(1));
+    every_crash(Durability::Buffered, usual_seed().wrapping_add(1));
 }
 
 /// Runs transactions, and ends the machine's life after every operation of the disk.

@@ -16,7 +16,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use tyr::Durability;
-use tyr_chance::{Chance, part, seed_or};
+use tyr_chance::{Chance, part, usual_seed};
 
 use ledger::THREADS;
 use setup::Setup;
@@ -69,7 +69,7 @@ struct Run {
 
 impl Run {
     fn new(setup: Setup, salt: u64) -> Self {
-        let chance = Chance::new(seed_or(20_261_121).wrapping_add(salt));
+        let chance = Chance::new(usual_seed().wrapping_add(salt));
         let folder = tempfile::tempdir().unwrap();
         Self { setup, chance, folder, known: [0; THREADS], folds: 0 }
     }
