@@ -72,16 +72,15 @@ impl Group {
         let mut state = State::read(&bytes, partition)?;
         let now_us = now_us();
         let late = state.lent.iter().position(|lent| lent.until_us <= now_us);
-        let (mut lent, entries) = match late {
+        let given = match late {
             Some(late) => {
                 let lent = state.lent.remove(late);
-                (lent, self.read_whole(&lent).await?)
+                self.read_whole(&lent).await.map(|entries| Some((lent, entries)))
             }
-            None => match self.lend(&mut state, max).await? {
-                Some(lent) => lent,
-                None => return Ok(None),
-            },
+            None => self.lend(&mut state, max).await,
         };
+        let given = self.of_entries(partition, &bytes, given).await?;
+        let Some((mut lent, entries)) = given else { return Ok(None) };
         lent.id = state.next_id;
         lent.until_us =
             now_us.saturating_add(u64::try_from(timeout.as_micros()).unwrap_or(u64::MAX));

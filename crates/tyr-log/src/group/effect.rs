@@ -7,6 +7,7 @@ use super::state::{CURSOR_AT, HEAD_LEN, State};
 use crate::description::mark_bytes;
 use crate::entry::Entry;
 use crate::position::Position;
+use crate::tries::Tries;
 
 /// Entries that the group is at: they are given out when what is done about them commits.
 #[derive(Debug)]
@@ -40,10 +41,21 @@ impl Group {
     }
 
     async fn fetch_of(&self, partition: u16, max: usize) -> Result<Fetched> {
+        let mut tries = Tries::default();
+        loop {
+            match self.fetch_once(partition, max).await {
+                Err(error) if tries.again(&error).await => {}
+                fetched => return fetched,
+            }
+        }
+    }
+
+    async fn fetch_once(&self, partition: u16, max: usize) -> Result<Fetched> {
         let (shared, key) = (&*self.log.shared, self.key(partition));
         let head = self.of_blob(shared.keyspace.read(key, 0, HEAD_LEN as u64).await)?;
         let from = State::read(&head, partition)?.cursor;
-        let (entries, to) = self.read_from(from, max).await?;
+        let read = self.read_from(from, max).await;
+        let (entries, to) = self.of_entries(partition, &head, read).await?;
         Ok(Fetched { entries, group: self.clone(), partition, from, to })
     }
 }

@@ -35,7 +35,7 @@ use crate::position::Position;
 use crate::start::Start;
 use crate::tries::Tries;
 use pop::Left;
-use state::State;
+use state::{HEAD_LEN, State};
 
 /// Bytes that a group asks for at first.
 const WINDOW: u64 = 16 << 10;
@@ -213,6 +213,18 @@ impl Group {
 
     fn key(&self, partition: u16) -> &Key {
         &self.keys[usize::from(partition)]
+    }
+
+    /// What came of reading entries where the group was, by what was stored of it: an error is
+    /// `Conflict` if others have moved it since, for what it is at now may not be missing.
+    async fn of_entries<T>(&self, partition: u16, was: &[u8], result: Result<T>) -> Result<T> {
+        let Err(error) = result else { return result };
+        let keyspace = &self.log.shared.keyspace;
+        let now = self.of_blob(keyspace.read(self.key(partition), 0, HEAD_LEN as u64).await)?;
+        Err(match was.get(..HEAD_LEN) == Some(&now) {
+            true => error,
+            false => Error::conflict(format!("group {} was moved by others again", self.name)),
+        })
     }
 
     /// Up to `max` entries from a position on, and where what follows is.

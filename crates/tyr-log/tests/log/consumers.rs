@@ -1,6 +1,8 @@
 //! Groups: who gets which entry, and what of those that nobody says anything about.
 
 use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::Duration;
 
 use tyr::ErrorKind;
@@ -114,6 +116,47 @@ fn what_others_have_taken_and_trimmed_is_not_missed() {
         let cut = other.status().await.unwrap()[0].position;
         log.trim(&cut.to_string().parse().unwrap(), |_| Ok(())).await.unwrap();
         assert_eq!(texts(&mine.pop(9).await.unwrap()), ["14", "15"]);
+    });
+}
+
+/// How a call of one consumer ends that is held up after so many steps, until another has popped
+/// all there is but ten entries and what it popped is trimmed.
+async fn held_up<T>(log: &Log, steps: u32, call: impl Future<Output = T>) -> T {
+    let mut call = std::pin::pin!(call);
+    for _ in 0..steps {
+        if let Poll::Ready(ended) = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await {
+            return ended;
+        }
+        // What it waits for comes, and it goes on with that later.
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let other = log.open_group("g").await.unwrap();
+    while other.status().await.unwrap()[0].behind_bytes > 0 {
+        other.pop(10).await.unwrap();
+    }
+    log.append_batch(&numbered(0, 10)).await.unwrap();
+    let cut = other.status().await.unwrap()[0].position.to_string().parse().unwrap();
+    log.trim(&cut, |_| Ok(())).await.unwrap();
+    call.await
+}
+
+#[test]
+fn who_is_held_up_while_others_work_off_and_trim_what_it_reads_looks_again() {
+    on_each(|place| async move {
+        let log = filled(&place, 1, 60).await;
+        log.group("g", &Start::Oldest).await.unwrap();
+        for steps in 0..4 {
+            log.append_batch(&numbered(0, 30)).await.unwrap();
+            let group = log.open_group("g").await.unwrap();
+            let taken = held_up(&log, steps, group.take(1, LONG)).await.unwrap();
+            assert!(group.ack(&taken.unwrap()).await.unwrap());
+            log.append_batch(&numbered(0, 30)).await.unwrap();
+            let fetched = held_up(&log, steps, group.fetch(1)).await.unwrap();
+            assert_eq!(fetched.entries.len(), 1);
+            log.append_batch(&numbered(0, 30)).await.unwrap();
+            let popped = held_up(&log, steps, log.open_group("g").await.unwrap().pop(1)).await;
+            assert_eq!(popped.unwrap().len(), 1);
+        }
     });
 }
 
