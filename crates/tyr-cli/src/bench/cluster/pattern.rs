@@ -63,7 +63,8 @@ impl Pattern {
                     Some(LogCase::new(&self.store, &options, work, self.case.callers).await?);
             }
             Work::Calls(work) => {
-                let case = CallCase::new(&self.store, self.keyspace.clone(), work).await?;
+                let (keyspace, callers) = (self.keyspace.clone(), self.case.callers);
+                let case = CallCase::new(&self.store, keyspace, work, callers).await?;
                 self.calls = Some(case);
             }
             Work::File => files::prepare(&self.keyspace).await?,
@@ -267,7 +268,7 @@ impl Pattern {
             }
             Work::Lease | Work::Hold | Work::Recall | Work::Watch => return Ok(()),
             Work::Log(_) => return self.log().verify(count).await,
-            Work::Calls(_) => return self.calls().verify(self.case.callers).await,
+            Work::Calls(_) => return self.calls().verify().await,
         }
         let slots = self.keyspace.read(ALL, 0, MINUTES * RECORD_LEN as u64).await?;
         let slots = slots.chunks(RECORD_LEN).filter(|slot| slot.len() == RECORD_LEN);
