@@ -8,7 +8,6 @@ mod c;
 mod call_costs;
 mod callers;
 mod command;
-mod excerpt;
 mod fs_bench;
 mod fs_suites;
 mod java;

@@ -86,6 +86,12 @@ impl Excerpt {
         self.kept.extend(self.failure.take().into_iter().flatten());
     }
 
+    /// All of several, one after the other.
+    pub fn of_all(excerpts: impl IntoIterator<Item = Self>) -> Self {
+        let kept = excerpts.into_iter().flat_map(Self::lines).collect();
+        Self { kept, ..Self::default() }
+    }
+
     /// What to repeat, a line each.
     pub fn lines(mut self) -> Vec<String> {
         self.end_failure();
