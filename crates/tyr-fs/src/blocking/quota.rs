@@ -105,6 +105,7 @@ impl FileSystem {
 
     /// The bytes that it may have at most, and those that it has, as of some seconds ago; `None`
     /// without such a bound.
+    #[cfg(all(feature = "mount", target_os = "linux"))]
     pub(crate) fn bytes_of_quota(&self) -> Result<Option<(u64, u64)>> {
         let mut state = self.shared.quota.lock();
         self.learn_quota(&mut state)?;
