@@ -99,6 +99,9 @@ trial-logs MINUTES="30" *ARGS: (trial "run --seed $(date +%s) --nodes 5 --faults
 # Programs with files open are killed 1,000 times and nodes 500 times while others look at every name: an hour; `just fs-kills --times 40` for less.
 fs-kills *ARGS: (trial "single" "files" ARGS)
 
+# Ten thousand tasks of a hundred programs make two million files in one directory that is listed all the time: none fails, each is there once; `just fs-crowd --times 10` for less.
+fs-crowd *ARGS: (trial "single" "files-crowd" ARGS)
+
 # A node joins and another is drained while programs change a file system: no change fails, none takes 5 s.
 fs-moves: (trial "single" "files-moved")
 

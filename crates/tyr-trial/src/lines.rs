@@ -57,6 +57,11 @@ impl Lines {
         Error::corrupt(format!("{} ended by itself: {text}", self.name))
     }
 
+    /// Its number in the system.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends it a signal.
     pub(crate) fn signal(&self, signal: Signal) {
         if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {

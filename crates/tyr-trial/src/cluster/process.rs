@@ -320,9 +320,18 @@ fn applied(line: &str) -> Option<Applied> {
 
 /// Bytes of memory that a process has, as the system counts them; 0 when it does not run.
 pub fn resident_len(pid: u32) -> u64 {
+    memory_len(pid, "VmRSS:")
+}
+
+/// The most that it had.
+pub fn peak_resident_len(pid: u32) -> u64 {
+    memory_len(pid, "VmHWM:")
+}
+
+fn memory_len(pid: u32, what: &str) -> u64 {
     let path = format!("/proc/{pid}/status");
     let text = std::fs::read_to_string(Path::new(&path)).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let line = text.lines().find_map(|line| line.strip_prefix(what));
     let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
     kib.unwrap_or(0) << 10
 }

@@ -1,11 +1,12 @@
 //! What a puppet does with a file system of `tyr-fs`.
 
 use std::error::Error as _;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use tyr::blocking::Tyr;
 use tyr_fs::blocking::{FileSystem, OpenFile};
-use tyr_fs::{Access, Errno, RenameMode};
+use tyr_fs::{Access, Errno, Name, NewFile, RenameMode};
 use tyr_types::{Error, ErrorKind, Result};
 
 use super::payload;
@@ -95,6 +96,17 @@ pub enum FileOrder {
         /// The file.
         path: String,
     },
+    /// Makes empty files in a directory, by so many tasks at the same time; answers how many.
+    Crowd {
+        /// Where.
+        directory: String,
+        /// The first task: names are by task and file.
+        task: u64,
+        /// How many tasks.
+        tasks: u64,
+        /// Files of each.
+        each: u64,
+    },
     /// Does all of these in one transaction.
     Together {
         /// What, one after the other.
@@ -130,7 +142,10 @@ macro_rules! change {
                 let node = $files.find(path)?.node;
                 $files.append(&node, payload(*value, *len)).map(drop)
             }
-            FileOrder::Open { .. } | FileOrder::Hold { .. } | FileOrder::Together { .. } => {
+            FileOrder::Open { .. }
+            | FileOrder::Hold { .. }
+            | FileOrder::Crowd { .. }
+            | FileOrder::Together { .. } => {
                 let text = format!("{:?} is no part of a transaction", $order);
                 Err(tyr_fs::Error::new(Errno::INVAL, text))
             }
@@ -168,6 +183,9 @@ impl Files {
                 let node = files.find(path)?.node;
                 self.held.push(files.open_file(&node)?);
             }
+            FileOrder::Crowd { directory, task, tasks, each } => {
+                return crowd(files, directory, *task..*task + *tasks, *each);
+            }
             FileOrder::Together { orders } => {
                 files
                     .transact(|together| orders.iter().try_for_each(|it| change!(together, it)))?;
@@ -176,6 +194,39 @@ impl Files {
         }
         Ok(0)
     }
+}
+
+/// Stack of a task that makes files.
+const TASK_STACK: usize = 512 << 10;
+
+/// Makes files by tasks, each on a thread of its own; answers how many.
+fn crowd(files: &FileSystem, directory: &str, tasks: Range<u64>, each: u64) -> tyr_fs::Result<u64> {
+    let directory = files.find(directory)?.node;
+    let make = |task: u64| {
+        (0..each).try_for_each(|number| {
+            let name = Name::new(crowd_name(task, number))?;
+            files.make_file(&directory, &name, NewFile::regular(MINE)).map(drop)
+        })
+    };
+    std::thread::scope(|scope| {
+        let tasks = tasks.map(|task| {
+            let thread = std::thread::Builder::new().stack_size(TASK_STACK);
+            thread.spawn_scoped(scope, move || make(task))
+        });
+        let mut made = 0;
+        for task in tasks.collect::<Vec<_>>() {
+            let broke = |what: String| tyr_fs::Error::new(Errno::IO, what);
+            let task = task.map_err(|error| broke(format!("no thread for a task: {error}")))?;
+            task.join().map_err(|_| broke("a task panicked".to_owned()))??;
+            made += each;
+        }
+        Ok(made)
+    })
+}
+
+/// The name of a file that a task of a crowd makes.
+pub(crate) fn crowd_name(task: u64, number: u64) -> String {
+    format!("{task}-{number}")
 }
 
 /// An error as the trial knows it: of the kind of the store's, if it was one of those.

@@ -22,6 +22,7 @@ use tyr_types::{Error, ErrorKind, Result};
 
 #[cfg(test)]
 pub(crate) use self::files::Files;
+pub(crate) use self::files::crowd_name;
 pub use self::files::{FileOrder, told};
 pub use self::handle::{Plan, Puppet};
 pub use self::logs::LogOrder;

@@ -63,6 +63,8 @@ pub enum Single {
     Hostile,
     /// Programs that change a file system and are killed, as nodes are.
     Files,
+    /// Ten thousand tasks make files in one directory.
+    FilesCrowd,
     /// A node comes and one goes under changes of a file system.
     FilesMoved,
     /// A seat that goes from node to node under requests.
@@ -182,6 +184,7 @@ impl Single {
         Self::Classes,
         Self::Hostile,
         Self::Files,
+        Self::FilesCrowd,
         Self::FilesMoved,
         Self::HandOver,
         Self::Programs,
@@ -205,6 +208,7 @@ impl Single {
             Self::Classes => "classes",
             Self::Hostile => "hostile",
             Self::Files => "files",
+            Self::FilesCrowd => "files-crowd",
             Self::FilesMoved => "files-moved",
             Self::HandOver => "handover",
             Self::Programs => "programs",
@@ -229,6 +233,7 @@ impl Single {
             Self::Classes => "replaced 1,000 times under calls and kills: no call runs an old one",
             Self::Hostile => "of 10,000 hostile classes none does anything; nodes go on",
             Self::Files => "1,000 programs are killed in changes of files, and 500 nodes",
+            Self::FilesCrowd => "10,000 tasks make 2,000,000 files in one directory that is listed",
             Self::FilesMoved => "a node comes, one goes: no change of a file fails or takes 5 s",
             Self::HandOver => "how long a seat takes to another node, and requests meanwhile",
             Self::Programs => "the eight above, for a short time",
@@ -243,7 +248,9 @@ impl Single {
     /// Whether how much it does can be set.
     pub fn counts(self) -> bool {
         match self {
-            Self::Hostile | Self::Classes | Self::Sequencer | Self::Files => true,
+            Self::Hostile | Self::Classes | Self::Sequencer | Self::Files | Self::FilesCrowd => {
+                true
+            }
             Self::PausedLease
             | Self::PausedUnleased
             | Self::OneGone
@@ -280,6 +287,7 @@ impl Single {
             | Self::Classes
             | Self::Hostile
             | Self::Files
+            | Self::FilesCrowd
             | Self::FilesMoved
             | Self::HandOver => false,
         }
@@ -314,6 +322,7 @@ impl Single {
             Self::Classes => programs::one(ground, replaced::run),
             Self::Hostile => programs::one(ground, hostile::run),
             Self::Files => programs::one(ground, files::run),
+            Self::FilesCrowd => programs::one(ground, files::run_crowd),
             Self::FilesMoved => programs::one(ground, files::run_moved),
             Self::HandOver => programs::one(ground, handover::run),
             Self::Programs => programs::all(ground),

@@ -13,9 +13,11 @@
 //! A life's directory is looked at when all is over: a change whose program died may take effect a
 //! while later.
 
+mod crowd;
 mod moved;
 mod seen;
 mod tree;
+mod walked;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -25,6 +27,7 @@ use tyr_fs::blocking::FileSystem;
 use tyr_fs::{Access, Options, Report};
 use tyr_types::{Error, Result};
 
+pub(super) use self::crowd::run as run_crowd;
 pub(super) use self::moved::run as run_moved;
 use self::seen::Seen;
 use self::tree::Tree;

@@ -189,7 +189,8 @@ impl Tree {
 
     fn apply(&mut self, order: &FileOrder) {
         match order {
-            FileOrder::Open { .. } | FileOrder::Hold { .. } => {}
+            // None is drawn that makes a crowd.
+            FileOrder::Open { .. } | FileOrder::Hold { .. } | FileOrder::Crowd { .. } => {}
             FileOrder::Together { orders } => orders.iter().for_each(|it| self.apply(it)),
             FileOrder::MakeDirectory { path } => {
                 self.names.insert(path.clone(), Entry::Directory);
