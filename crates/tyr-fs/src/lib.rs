@@ -41,6 +41,8 @@ pub mod blocking;
 mod check;
 mod error;
 mod filesystem;
+#[cfg(all(feature = "mount", target_os = "linux"))]
+mod fuse;
 mod layout;
 #[cfg(all(feature = "mount", target_os = "linux"))]
 mod mount;
@@ -50,12 +52,14 @@ mod plan;
 pub use check::{Finding, Repairs, Report};
 pub use error::{Error, Result};
 pub use filesystem::{FileSystem, OpenFile};
+#[cfg(all(feature = "mount", target_os = "linux"))]
+pub use fuse::Mount;
 pub use layout::name::{NAME_LEN_MAX, Name};
 pub use layout::record::{Access, Kind, Time, Times};
 pub use layout::superblock::{Quota, SEGMENT_BITS_DEFAULT, SEGMENT_BITS_MAX, SEGMENT_BITS_MIN};
 pub use layout::xattrs::{XATTR_NAME_LEN_MAX, XATTR_VALUE_LEN_MAX, XATTRS_LEN_MAX};
 #[cfg(all(feature = "mount", target_os = "linux"))]
-pub use mount::{Mount, MountOptions, mount};
+pub use mount::{MountOptions, mount};
 pub use options::{AccessTimes, Clock, NewFile, Options};
 pub use plan::allocate::Allocation;
 pub use plan::attributes::NewAttributes;

@@ -4,13 +4,12 @@
 use std::ops::Bound;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use tyr::blocking::{Keyspace, Transaction};
 use tyr::{Bytes, Committed, ErrorKind, OperationId, Scan};
 
+use super::attempts::{ATTEMPTS_MAX, back_off, settled};
 use super::bundle::Bundled;
 use super::opens::Ending;
 use super::store::{DATA_CHUNK_SIZE, FileSystem, META_CHUNK_SIZE, Shared};
@@ -20,14 +19,8 @@ use crate::layout::record::RECORD_LEN;
 use crate::plan::known::{FileFacts, SEGMENTS_MAX};
 use crate::plan::{Change, Condition, Draft, Found, Known, Operation, Stop, Want};
 
-/// How often an operation is planned anew.
-const ATTEMPTS_MAX: u32 = 1_000;
-
 /// How often a plan asks for more.
 pub(super) const READS_MAX: u32 = 10_000;
-
-/// How long the outcome of a transaction is asked for, in a cluster that does not tell.
-const OUTCOME_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What an operation answered, and where its append was put, if it has one.
 #[derive(Debug)]
@@ -129,19 +122,6 @@ impl FileSystem {
             }
         }
         Ok(())
-    }
-}
-
-/// Lets others go first: nothing at first, then 20 µs to 5 ms, differing from thread to thread.
-pub(super) fn back_off(attempts: u32) {
-    match attempts {
-        0..=2 => std::thread::yield_now(),
-        _ => {
-            let ceiling_us = (10_u64 << attempts.min(9)).min(5_000);
-            let moment = Instant::now();
-            let chance = std::ptr::from_ref(&moment).addr() as u64 ^ u64::from(attempts);
-            sleep(Duration::from_micros(ceiling_us / 2 + chance % (ceiling_us / 2)));
-        }
     }
 }
 
@@ -311,32 +291,23 @@ impl Shared {
     }
 
     /// What became of a transaction; `None` when a condition did not hold.
-    fn finish(&self, mut outcome: tyr::Result<Committed>) -> Result<Option<Committed>> {
-        let begun = Instant::now();
-        loop {
-            match outcome {
-                Ok(committed) => return Ok(Some(committed)),
-                Err(error) if error.kind() == ErrorKind::TimedOut => {
-                    if begun.elapsed() > OUTCOME_TIMEOUT {
-                        let error = Error::from(error);
-                        return Err(error.context("nobody tells whether it was done"));
-                    }
-                    sleep(Duration::from_millis(100));
-                    outcome = self.tyr.outcome(&error);
+    fn finish(&self, outcome: tyr::Result<Committed>) -> Result<Option<Committed>> {
+        match settled(&self.tyr, outcome) {
+            Ok(committed) => Ok(Some(committed)),
+            Err(error) => match error.kind() {
+                ErrorKind::Conflict
+                | ErrorKind::AlreadyExists
+                | ErrorKind::NotFound
+                | ErrorKind::SnapshotTooOld => Ok(None),
+                ErrorKind::TimedOut => {
+                    Err(Error::from(error).context("nobody tells whether it was done"))
                 }
-                Err(error) => match error.kind() {
-                    ErrorKind::Conflict
-                    | ErrorKind::AlreadyExists
-                    | ErrorKind::NotFound
-                    | ErrorKind::SnapshotTooOld => return Ok(None),
-                    ErrorKind::Unavailable
-                    | ErrorKind::TimedOut
-                    | ErrorKind::InvalidArgument
-                    | ErrorKind::PermissionDenied
-                    | ErrorKind::QuotaExceeded
-                    | ErrorKind::Corrupt => return Err(error.into()),
-                },
-            }
+                ErrorKind::Unavailable
+                | ErrorKind::InvalidArgument
+                | ErrorKind::PermissionDenied
+                | ErrorKind::QuotaExceeded
+                | ErrorKind::Corrupt => Err(error.into()),
+            },
         }
     }
 }

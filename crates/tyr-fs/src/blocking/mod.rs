@@ -1,6 +1,7 @@
 //! A file system, for threads.
 //!
-//! [`driver`] reads what plans want and commits their drafts; [`store`] opens the keyspaces, takes
+//! [`driver`] reads what plans want and commits their drafts, as often as [`attempts`] says;
+//! [`store`] opens the keyspaces, takes
 //! numbers and a session; [`opens`] counts what is open here, and [`orphans`] lets go of what is
 //! not any more. The calls themselves: [`names`] by directory and name, [`paths`] by path,
 //! [`files`] of a file, [`holes`] of what has no bytes in it, [`listing`] of a directory,
@@ -9,6 +10,7 @@
 //! is of several calls that take effect together, which [`bundle`] collects,
 //! [`moment`] of all as it was at one time.
 
+pub(crate) mod attempts;
 mod bundle;
 mod driver;
 mod files;

@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 use tyr::Bytes;
 
+use super::attempts::back_off;
 use super::bundle::{Bundle, Bundled};
-use super::driver::back_off;
 use super::listing::Page;
 use super::store::FileSystem;
 use crate::error::{Error, Result};

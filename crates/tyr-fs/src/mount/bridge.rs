@@ -14,23 +14,18 @@ use fuser::{
 };
 use rustix::io::Errno;
 
-use super::answers::{
-    allocation, done, errno, file_attr, is_exclusive, kind_of, name_of, offset_of, rename_mode,
-    time_of, xattr_answer,
-};
+use super::answers::{file_attr, kind_of, name_of, offset_of, time_of, xattr_answer};
 use super::place::{Own, Place};
-use super::state::{Bridge, GENERATION, Handle};
+use super::state::{Bridge, Handle};
 use crate::error::Error;
-use crate::layout::name::NAME_LEN_MAX;
+use crate::fuse::answers::{allocation, done, errno, is_exclusive, rename_mode};
+use crate::fuse::{GENERATION, WRITE_LEN_MAX, space};
 use crate::layout::record::{Access, Kind};
 use crate::plan::attributes::NewAttributes;
 use crate::plan::lookup::Seen;
 use crate::plan::node::Node;
 use crate::plan::rename::RenameMode;
 use crate::plan::xattrs::XattrChange;
-
-/// Bytes of a write, and of a transaction.
-const WRITE_LEN_MAX: u32 = 1 << 20;
 
 /// `setxattr` of what must not, or must, be there.
 const XATTR_CREATE: i32 = 1;
@@ -357,11 +352,7 @@ impl Filesystem for Bridge {
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
         match self.room() {
-            Ok((size_bytes, free_bytes)) => {
-                let (all, free) = (size_bytes / 4_096, free_bytes / 4_096);
-                let names = u32::try_from(NAME_LEN_MAX).expect("255");
-                reply.statfs(all, free, free, 0, 0, 4_096, names, 4_096);
-            }
+            Ok((size_bytes, free_bytes)) => space::tell(reply, size_bytes, free_bytes),
             Err(error) => reply.error(errno(&error)),
         }
     }

@@ -6,11 +6,13 @@ use std::os::unix::ffi::OsStrExt;
 use fuser::{FileType, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 use rustix::io::Errno;
 
-use super::answers::{bare_attr, file_type};
+use super::answers::file_type;
 use super::place::{Own, Place};
 use super::snapshots;
-use super::state::{Bridge, GENERATION};
+use super::state::Bridge;
 use crate::error::Result;
+use crate::fuse::GENERATION;
+use crate::fuse::answers::bare_attr;
 use crate::plan::lookup::{Attributes, Seen};
 use crate::plan::node::Node;
 

@@ -16,7 +16,8 @@ use std::time::SystemTime;
 
 use fuser::{FileAttr, FileType, INodeNo};
 
-use super::answers::{bare_attr, file_attr};
+use super::answers::file_attr;
+use crate::fuse::answers::bare_attr;
 use crate::plan::lookup::Attributes;
 use crate::plan::node::Node;
 
@@ -43,12 +44,15 @@ pub struct Place {
 }
 
 impl Place {
-    /// The root as it is now.
-    pub const ROOT: Self = Self { view: 0, file: Node::ROOT.number };
-
     pub fn of(number: INodeNo) -> Self {
         let view = u16::try_from(number.0 >> FILE_BITS).expect("sixteen bits are left");
         Self { view, file: number.0 & ((1 << FILE_BITS) - 1) }
+    }
+
+    /// The numbers of all files of a view.
+    pub fn numbers(view: u16) -> RangeInclusive<u64> {
+        let first = u64::from(view) << FILE_BITS;
+        first..=first | ((1 << FILE_BITS) - 1)
     }
 
     pub fn number(self) -> INodeNo {
@@ -137,6 +141,8 @@ mod tests {
         for (view, file) in [(0, 1), (1, 1), (7, (1 << 48) - 1), (*TAKEN.end(), 9)] {
             let place = Place { view, file };
             assert_eq!(Place::of(place.number()), place);
+            assert!(Place::numbers(view).contains(&place.number().0));
+            assert!(!Place::numbers(view + 1).contains(&place.number().0));
             assert_eq!(place.is_now(), view == 0);
             assert_eq!(Own::of(place.number()), None);
         }

@@ -1,7 +1,7 @@
 //! What the kernel was told of, and has open.
 //!
-//! The kernel knows files by number. Those that it [knows](super::known) are found wherever they
-//! have gone since.
+//! The kernel knows files by number. Those that it [knows](crate::fuse::known) are found wherever
+//! they have gone since.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -9,41 +9,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use fuser::{FileAttr, FileHandle, FileType, FopenFlags, Generation, INodeNo, ReplyEntry, Request};
+use fuser::{FileAttr, FileHandle, FileType, FopenFlags, INodeNo, ReplyEntry, Request};
 use parking_lot::Mutex;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use tyr::DiskSpace;
 
-use super::answers::{bare_attr, errno, name_of};
-use super::known::KnownFiles;
+use super::answers::name_of;
 use super::moments::{Asked, Moments};
 use super::pages::Pages;
 use super::place::{KEPT, Own, Place};
 use super::snapshots::Snapshots;
 use crate::blocking::{FileSystem, OpenFile};
 use crate::error::{Error, Result};
+use crate::fuse::answers::{bare_attr, errno};
+use crate::fuse::known::{KnownFiles, Tracked};
+use crate::fuse::space::Space;
+use crate::fuse::{GENERATION, LIFETIME_ALONE};
 use crate::layout::record::{Access, Kind};
 use crate::options::NewFile;
 use crate::plan::attributes::NewAttributes;
 use crate::plan::lookup::{Attributes, Seen};
 use crate::plan::node::Node;
 
-/// How long the kernel may go by what it was told, where nobody else changes anything: all changes
-/// come from it, and it knows what they change.
-const LIFETIME_ALONE: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// The same of what was, which nobody changes.
+/// How long the kernel may go by what it was told of what was, which nobody changes.
 const LIFETIME_UNCHANGED: Duration = LIFETIME_ALONE;
-
-/// How long what was told of the room that there is may be gone by, at least.
-const SPACE_LIFETIME: Duration = Duration::from_secs(5);
-
-/// The part of the time, one in so many, that counting it may take.
-const SPACE_SHARE: u32 = 20;
-
-/// Numbers are never used twice.
-pub(super) const GENERATION: Generation = Generation(0);
 
 /// An open file.
 pub(super) enum Handle {
@@ -69,15 +58,20 @@ fn unchangeable() -> Error {
     Error::new(Errno::ROFS, "what was cannot be changed")
 }
 
+impl Tracked for Node {
+    fn is_directory(&self) -> bool {
+        self.kind == Kind::Directory
+    }
+}
+
 /// A file system for the kernel.
 pub struct Bridge {
     pub(super) files: FileSystem,
-    known: Arc<KnownFiles>,
+    known: Arc<KnownFiles<Node>>,
     pub(super) pages: Arc<Pages>,
     handles: Mutex<HashMap<u64, Arc<Handle>>>,
     next_handle: AtomicU64,
-    /// How much room there is, and until when that is gone by.
-    space: Mutex<Option<(DiskSpace, Instant)>>,
+    space: Space,
     /// Whether all changes come from the kernel.
     pub(super) is_alone: bool,
     pub(super) snapshots: Snapshots,
@@ -88,7 +82,7 @@ pub struct Bridge {
 impl Bridge {
     pub fn new(
         files: FileSystem,
-        (known, pages): (Arc<KnownFiles>, Arc<Pages>),
+        (known, pages): (Arc<KnownFiles<Node>>, Arc<Pages>),
         is_alone: bool,
     ) -> Self {
         Self {
@@ -97,7 +91,7 @@ impl Bridge {
             pages,
             handles: Mutex::default(),
             next_handle: AtomicU64::new(1),
-            space: Mutex::default(),
+            space: Space::default(),
             is_alone,
             snapshots: Snapshots::default(),
             moments: Moments::default(),
@@ -134,7 +128,7 @@ impl Bridge {
     }
 
     fn known(&self, number: INodeNo) -> Result<Node> {
-        self.known.find(Place::of(number)).ok_or_else(|| {
+        self.known.find(number).ok_or_else(|| {
             Error::new(Errno::STALE, format!("the kernel was told of no file {}", number.0))
         })
     }
@@ -155,7 +149,10 @@ impl Bridge {
 
     /// The kernel is told of a file of a view, by a name in a directory.
     pub(super) fn tell(&self, view: u16, seen: &Seen, name: (INodeNo, &OsStr)) -> FileAttr {
-        self.known.tell(view, &seen.node, name);
+        let number = Place { view, file: seen.node.number }.number();
+        if self.known.tell(number, seen.node.clone(), name) {
+            self.known.wait_for_room();
+        }
         if view == 0 {
             self.pages.tell(&seen.attributes);
         }
@@ -196,7 +193,7 @@ impl Bridge {
     /// Takes a moment, and tells the kernel of its root.
     pub(super) fn take_moment(&self, name: &OsStr, user: u32) -> Result<FileAttr> {
         let asked = Asked { user, at: self.uptime() };
-        let is_free = |view| !self.known.has_view(view);
+        let is_free = |view| !self.known.has_any(Place::numbers(view));
         let (view, root) = self.moments.take(&self.files, name, asked, is_free)?;
         Ok(self.tell(view, &root, (Own::Moments.number(), name)))
     }
@@ -319,26 +316,11 @@ impl Bridge {
 
     /// Bytes that there may be, and those that are left: of the disk, or of the quota.
     pub(super) fn room(&self) -> Result<(u64, u64)> {
-        let disk = self.space()?;
+        let disk = self.space.of(self.files.store())?;
         Ok(match self.files.bytes_of_quota()? {
             None => (disk.size_bytes, disk.free_bytes),
             Some((limit, used)) => (limit, limit.saturating_sub(used).min(disk.free_bytes)),
         })
-    }
-
-    /// How much room there is, as of some seconds ago: a store counts all that it has for that.
-    fn space(&self) -> Result<DiskSpace> {
-        let mut space = self.space.lock();
-        if let Some((known, until)) = *space
-            && Instant::now() < until
-        {
-            return Ok(known);
-        }
-        let begun = Instant::now();
-        let found = self.files.store().usage()?.disk();
-        let lifetime = SPACE_LIFETIME.max(begun.elapsed() * SPACE_SHARE);
-        *space = Some((found, Instant::now() + lifetime));
-        Ok(found)
     }
 
     /// What was renamed has a name that the kernel was not told of. Which file that is has to be
@@ -349,13 +331,15 @@ impl Bridge {
         }
         let seen = (|| self.files.lookup(&self.node(parent)?, &name_of(name)?))();
         // Whoever has renamed it since notes that.
-        if let Ok(seen) = seen {
-            self.known.name(&seen.node, (parent, name));
+        if let Ok(seen) = seen
+            && self.known.name(INodeNo(seen.node.number), (parent, name))
+        {
+            self.known.wait_for_room();
         }
     }
 
     pub(super) fn forget_node(&self, number: INodeNo, count: u64) {
-        self.known.forget(Place::of(number), count);
+        self.known.forget(number, count);
     }
 
     /// It is closed when the last request that uses it is over.
