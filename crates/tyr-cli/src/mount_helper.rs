@@ -6,6 +6,8 @@
 //!           └─► tyr --data STORE mount NAME DIRECTORY    stays, when this has ended
 //! ```
 //!
+//! With the option `flat` NAME is a keyspace, whose blobs are the files.
+//!
 //! It ends once the file system is there, or with what mount(8) takes for "it could not be". What
 //! is mounted has the type `fuse.tyr`: for `-o remount` mount(8) calls `mount.fuse.tyr`, if that is
 //! there, which lets the kernel do it.
@@ -133,6 +135,7 @@ fn asked(words: &[OsString]) -> Result<Asked, String> {
         match option {
             "ro" => mount.push("--read-only".into()),
             "noatime" => mount.push("--noatime".into()),
+            "flat" => mount.push("--flat".into()),
             other if other.starts_with("cache_size=") => {
                 mount.push(format!("--{}", other.replacen('_', "-", 1)).into());
             }
@@ -198,6 +201,9 @@ mod tests {
         assert_eq!(more[1], "tyr://one:7001,two:7001/?user=alice&key_file=/etc/tyr/key");
         assert_eq!(more[5..], ["--detached", "--noatime", "--read-only", "--cache-size=16MiB"]);
         assert_eq!(called(&["-f", "home@/store", "/mnt"]), Ok(None));
+        let flat = called(&["data@/var/lib/tyr", "/mnt", "-o", "flat,ro,nofail"]).unwrap().unwrap();
+        let words = ["mount", "data", "/mnt", "--detached", "--flat", "--read-only"];
+        assert_eq!(flat[2..], words);
         let again = called(&["home", "/mnt", "-o", "rw,remount,ro"]).unwrap().unwrap();
         assert_eq!(again, ["-i", "-o", "rw,remount,ro", "/mnt"]);
     }

@@ -15,6 +15,8 @@
 //! it; a rename, of a directory of any size too, is there at once or not at all. Errors are the
 //! numbers of POSIX, with a text.
 //!
+//! `mount_flat` is beside that: it shows the blobs of any keyspace as files, without a file system.
+//!
 //! This crate knows only the public API of `tyr`, as any other layer does. Rights are checked for
 //! who asks for it ([`blocking::FileSystem::acting_as`]), and by the kernel in a mount: who may
 //! write the keyspaces may do everything in the file system.
@@ -42,6 +44,8 @@ mod check;
 mod error;
 mod filesystem;
 #[cfg(all(feature = "mount", target_os = "linux"))]
+mod flat;
+#[cfg(all(feature = "mount", target_os = "linux"))]
 mod fuse;
 mod layout;
 #[cfg(all(feature = "mount", target_os = "linux"))]
@@ -52,6 +56,8 @@ mod plan;
 pub use check::{Finding, Repairs, Report};
 pub use error::{Error, Result};
 pub use filesystem::{FileSystem, OpenFile};
+#[cfg(all(feature = "mount", target_os = "linux"))]
+pub use flat::{FlatOptions, mount_flat};
 #[cfg(all(feature = "mount", target_os = "linux"))]
 pub use fuse::Mount;
 pub use layout::name::{NAME_LEN_MAX, Name};

@@ -1,4 +1,4 @@
-//! `tyr mount`: a file system of a store at a path of this machine.
+//! `tyr mount`: a file system of a store, or the blobs of a keyspace, at a path of this machine.
 
 use std::path::PathBuf;
 use std::thread::sleep;
@@ -8,10 +8,10 @@ use clap::Args;
 use serde_json::json;
 use tyr_fs::blocking::FileSystem;
 #[cfg(target_os = "linux")]
-use tyr_fs::{AccessTimes, MountOptions};
+use tyr_fs::{AccessTimes, FlatOptions, Mount, MountOptions};
 
 use crate::data::parse_size;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::session::{Access, Session};
 
 /// How often it is looked whether somebody asked to stop.
@@ -24,20 +24,29 @@ Needs /dev/fuse, and root or fusermount3 (Debian: fuse3). Runs until Ctrl-C or S
 unmounts: at once for who looks for files there, and it ends when the files that are open there \
 have been closed.
 
-For mount(8) and /etc/fstab, this program is also the helper mount.tyr, by a link of that name: \
-mount -t tyr home@STORE /mnt.
+With --flat the files are the blobs of a keyspace, not of a file system: the path is the key, and \
+other programs use the same blobs by `tyr put`, `get`, `append` and the API at the same time. \
+Directories are what keys begin with, up to a slash. There are no links, rights and times of files \
+are not kept, and a rename copies the blob inside the store.
 
-Example:
-  tyr fs create home && tyr mount home /mnt")]
+For mount(8) and /etc/fstab, this program is also the helper mount.tyr, by a link of that name: \
+mount -t tyr home@STORE /mnt, with -o flat for a keyspace.
+
+Examples:
+  tyr fs create home && tyr mount home /mnt
+  tyr keyspace create data && tyr mount --flat data /mnt")]
 pub struct MountArguments {
-    /// The file system
+    /// The file system, or with --flat the keyspace
     name: String,
     /// The directory that it appears at
     at: PathBuf,
+    /// The blobs of a keyspace as files
+    #[arg(long = "flat")]
+    is_flat: bool,
     /// Nothing can be changed there
     #[arg(long = "read-only")]
     is_read_only: bool,
-    /// Do not note when files are read
+    /// Do not note when files are read; with --flat it never is
     #[arg(long = "noatime")]
     is_atime_kept: bool,
     /// Memory for files that the kernel knows; above it the kernel forgets those that it was told
@@ -56,9 +65,21 @@ pub fn run(session: &mut Session, arguments: &MountArguments) -> Outcome {
         // It fails where it has one of its own already, which is as good.
         rustix::process::setsid().ok();
     }
+    match arguments.is_flat {
+        true => mount_keyspace(session, arguments),
+        false => mount_files(session, arguments),
+    }
+}
+
+/// What cannot be done at the place.
+#[cfg(target_os = "linux")]
+fn failed(what: &str, arguments: &MountArguments, error: std::io::Error) -> Failure {
+    tyr::Error::io(format!("cannot {what} {}", arguments.at.display()), error).into()
+}
+
+#[cfg(target_os = "linux")]
+fn mount_files(session: &mut Session, arguments: &MountArguments) -> Outcome {
     let files = FileSystem::open(&session.open(Access::Write)?, &arguments.name)?;
-    let at = arguments.at.display().to_string();
-    let failed = |what: &str, error| tyr::Error::io(format!("cannot {what} {at}"), error);
     let access_times = match arguments.is_atime_kept {
         true => AccessTimes::Never,
         false => AccessTimes::Relative,
@@ -68,20 +89,49 @@ pub fn run(session: &mut Session, arguments: &MountArguments) -> Outcome {
     let (is_read_only, cache_bytes) = (arguments.is_read_only, arguments.cache_size as usize);
     let options = MountOptions { is_read_only, access_times, is_alone, cache_bytes };
     let mounted = tyr_fs::mount(&files, &arguments.at, &options);
-    let mounted = mounted.map_err(|it| failed("mount at", it))?;
+    let mounted = mounted.map_err(|it| failed("mount at", arguments, it))?;
+    stay(session, arguments, "file_system", mounted)?;
+    Ok(files.close()?)
+}
+
+#[cfg(target_os = "linux")]
+fn mount_keyspace(session: &mut Session, arguments: &MountArguments) -> Outcome {
+    let name = &arguments.name;
+    let opened = session.open_keyspace(name, Access::Write);
+    let (store, keyspace) = opened.map_err(|failure| match failure {
+        Failure::Store(error) if error.kind() == tyr::ErrorKind::NotFound => {
+            let text = format!(
+                "there is no keyspace \"{}\"; `tyr keyspace create {name}` makes it",
+                name.escape_debug()
+            );
+            tyr::Error::not_found(text).into()
+        }
+        failure => failure,
+    })?;
+    let is_alone = !session.is_cluster()?;
+    let (is_read_only, cache_bytes) = (arguments.is_read_only, arguments.cache_size as usize);
+    let options = FlatOptions { is_read_only, is_alone, cache_bytes };
+    let mounted = tyr_fs::mount_flat(&store, &keyspace, &arguments.at, &options);
+    let mounted = mounted.map_err(|it| failed("mount at", arguments, it))?;
+    stay(session, arguments, "keyspace", mounted)
+}
+
+/// Says that it is there, and unmounts it when it is enough.
+#[cfg(target_os = "linux")]
+fn stay(session: &mut Session, arguments: &MountArguments, kind: &str, mounted: Mount) -> Outcome {
+    let (name, at) = (&arguments.name, arguments.at.display().to_string());
     session.interrupt.expect();
-    let fields = json!({ "file_system": arguments.name, "mounted_at": at });
-    session.output.record(&fields, &format!("{} is mounted at {at}", arguments.name))?;
+    let fields = json!({ kind: name, "mounted_at": at });
+    session.output.record(&fields, &format!("{name} is mounted at {at}"))?;
     session.output.flush()?;
     while !session.interrupt.is_raised() && !mounted.is_over() {
         sleep(LOOK);
     }
-    mounted.unmount().map_err(|it| failed("unmount", it))?;
-    Ok(files.close()?)
+    mounted.unmount().map_err(|it| failed("unmount", arguments, it))
 }
 
 /// Mounts are Linux's.
 #[cfg(not(target_os = "linux"))]
 pub fn run(_session: &mut Session, _arguments: &MountArguments) -> Outcome {
-    Err(crate::failure::Failure::Usage("file systems are mounted on Linux only".to_owned()))
+    Err(Failure::Usage("file systems are mounted on Linux only".to_owned()))
 }

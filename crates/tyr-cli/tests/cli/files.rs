@@ -182,13 +182,18 @@ struct Mounted {
 impl Mounted {
     /// Mounts; `None` where nothing can be mounted.
     fn new(shell: &Shell, more: &[&str]) -> Option<Self> {
+        Self::of(shell, "home", more)
+    }
+
+    /// The same of something of this name.
+    fn of(shell: &Shell, name: &str, more: &[&str]) -> Option<Self> {
         if File::options().read(true).write(true).open("/dev/fuse").is_err() {
             eprintln!("skipped: /dev/fuse cannot be opened here");
             return None;
         }
         let at = shell.path("mnt");
         fs::create_dir_all(&at).unwrap();
-        let arguments = ["mount", "home", at.to_str().unwrap()];
+        let arguments = ["mount", name, at.to_str().unwrap()];
         let mut command = shell.command(arguments.iter().chain(more));
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -225,6 +230,29 @@ fn a_mount_shows_files_until_ctrl_c_and_leaves_nothing_behind() {
     assert_eq!(fs::read_to_string(at.join("dir/file")).unwrap(), "written");
     mounted.interrupt();
     shell.ok(["fs", "check", "home"]);
+}
+
+#[test]
+fn the_blobs_of_a_keyspace_are_files_until_ctrl_c() {
+    let shell = Shell::empty();
+    shell.ok(["keyspace", "create", "data"]);
+    shell.ok_fed(["put", "data", "run/before"], b"before");
+    let missing = shell.path("missing");
+    let (code, _, text) = shell.refused(["mount", "--flat", "none", missing.to_str().unwrap()]);
+    assert!(code == 3 && text.contains("`tyr keyspace create none`"), "{code} {text}");
+    let (code, _, text) = shell.refused(["mount", "--flat", "data", missing.to_str().unwrap()]);
+    assert!(code != 0 && text.contains("cannot mount at"), "{code} {text}");
+    let Some(mounted) = Mounted::of(&shell, "data", &["--flat"]) else { return };
+    let at = mounted.at.clone();
+    assert_eq!(fs::read_to_string(at.join("run/before")).unwrap(), "before");
+    fs::write(at.join("run/file"), "written").unwrap();
+    mounted.interrupt();
+    assert_eq!(fs::read_dir(&at).unwrap().count(), 0);
+    assert_eq!(shell.ok(["get", "data", "run/file"]), b"written");
+    let Some(mounted) = Mounted::of(&shell, "data", &["--flat", "--read-only"]) else { return };
+    let refused = fs::write(at.join("run/file"), "again").unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+    mounted.interrupt();
 }
 
 #[test]

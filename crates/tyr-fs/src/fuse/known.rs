@@ -132,6 +132,13 @@ impl<T: Tracked> KnownFiles<T> {
         state.told.len() > self.max + self.max / EXCESS_PART + 1 && !state.is_over
     }
 
+    /// What is known of a file is something else from now on; answers whether the kernel knows it.
+    pub fn change(&self, number: INodeNo, file: T) -> bool {
+        let mut state = self.state.lock();
+        let known = state.files.get_mut(&number.0);
+        known.map(|known| known.file = file).is_some()
+    }
+
     /// Whether there is so much that names which files get otherwise have to be
     /// [noted](Self::name).
     pub fn is_filling(&self) -> bool {
