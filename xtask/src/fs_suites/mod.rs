@@ -4,6 +4,7 @@
 //!   folder in TMPDIR:  store/     a directory, or the folders of a cluster's nodes
 //!                      at-0/      where it is mounted: each suite has a directory of its own below
 //!                      at-1/      with `--place two`, where it is mounted once more
+//!                      flat-0/    and so are the blobs of a keyspace
 //!                      beside-0/  another file system, for what goes from one to the other
 //! ```
 //!
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use self::suites::{SUITES, Suite};
+use self::suites::{Run, SUITES, Suite};
 use crate::mounted::{Cluster, built, mount, ran, unmount};
 
 /// How a suite ended.
@@ -117,6 +118,8 @@ pub fn run(root: &Path, words: &[&str]) -> bool {
 struct Ground {
     /// A mount of the file system.
     at: PathBuf,
+    /// One of a keyspace.
+    flat: PathBuf,
     /// A directory of another one.
     beside: PathBuf,
 }
@@ -124,35 +127,43 @@ struct Ground {
 fn in_folder(program: &Path, folder: &Path, arguments: &Arguments<'_>) -> Result<bool, String> {
     let count = if arguments.place == Place::Two { 2 } else { 1 };
     let ground = |number| {
-        let at = folder.join(format!("at-{number}"));
-        let ground = Ground { at, beside: folder.join(format!("beside-{number}")) };
-        for folder in [&ground.at, &ground.beside] {
+        let place = |name: &str| folder.join(format!("{name}-{number}"));
+        let ground = Ground { at: place("at"), flat: place("flat"), beside: place("beside") };
+        for folder in [&ground.at, &ground.flat, &ground.beside] {
             fs::create_dir_all(folder).map_err(|it| format!("{}: {it}", folder.display()))?;
         }
         Ok(ground)
     };
     let grounds = (0..count).map(ground).collect::<Result<Vec<_>, String>>()?;
-    let folder = folder.join("store");
-    let (cluster, store) = match arguments.place {
-        Place::Embedded => (None, folder.into_os_string()),
+    // A directory's store is open in one program at a time: the keyspace is in another.
+    let (cluster, stores) = match arguments.place {
+        Place::Embedded => {
+            (None, ["store", "store-flat"].map(|name| folder.join(name).into_os_string()))
+        }
         Place::Cluster | Place::Two => {
-            let cluster = Cluster::start(program, &folder)?;
+            let cluster = Cluster::start(program, &folder.join("store"))?;
             let address = OsString::from(&cluster.address);
-            (Some(cluster), address)
+            (Some(cluster), [address.clone(), address])
         }
     };
-    let tyr = |words: &[&str]| {
+    let on = |store: &OsString, words: &[&str]| {
         let mut command = Command::new(program);
-        command.args(words).env("TYR_DATA", &store).stdin(Stdio::null());
+        command.args(words).env("TYR_DATA", store).stdin(Stdio::null());
         command
     };
+    let tyr = |words: &[&str]| on(&stores[0], words);
     ran(&mut tyr(&["fs", "create", "suites"]))?;
-    let mount_at = |it: &Ground| mount(tyr(&["mount", "suites", &it.at.display().to_string()]));
+    ran(&mut on(&stores[1], &["keyspace", "create", "suites-flat"]))?;
+    let mount_at = |it: &Ground| {
+        let [at, flat] = [&it.at, &it.flat].map(|at| at.display().to_string());
+        let files = mount(tyr(&["mount", "suites", &at]))?;
+        Ok([files, mount(on(&stores[1], &["mount", "--flat", "suites-flat", &flat]))?])
+    };
     let mounts = grounds.iter().map(mount_at).collect::<Result<Vec<_>, String>>()?;
     let is_chosen = |it: &&Suite| arguments.names.is_empty() || arguments.names.contains(&it.name);
     let results: Vec<_> =
         SUITES.iter().filter(is_chosen).map(|suite| (suite, run_suite(suite, &grounds))).collect();
-    mounts.into_iter().try_for_each(unmount)?;
+    mounts.into_iter().flatten().try_for_each(unmount)?;
     ran(&mut tyr(&["fs", "check", "suites"]))?;
     if cluster.is_none() {
         ran(&mut tyr(&["check"]))?;
@@ -180,27 +191,57 @@ fn run_suite(suite: &Suite, grounds: &[Ground]) -> (Duration, End) {
     if !is_there.is_ok_and(|status| status.success()) {
         return (start.elapsed(), End::LeftOut(suite.install));
     }
-    let run_at = |number: usize, ground: &Ground| {
-        let folder = ground.at.join(format!("{}-{number}", suite.name));
-        fs::create_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        (suite.run)(&folder, &ground.beside)
+    let run = match suite.run {
+        Run::Each(run) => run_at_each(suite, grounds, run),
+        Run::Together(run) => run_together(suite, grounds, run),
     };
-    let end = std::thread::scope(|scope| {
+    let end = match run {
+        Ok(()) => End::Passed,
+        Err(text) => {
+            println!("== {} FAILED: {text}", suite.name);
+            End::Failed(text)
+        }
+    };
+    (start.elapsed(), end)
+}
+
+fn made(folder: PathBuf) -> Result<PathBuf, String> {
+    fs::create_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    Ok(folder)
+}
+
+/// At each mount of the file system in a directory of its own, at the same time.
+fn run_at_each(
+    suite: &Suite,
+    grounds: &[Ground],
+    run: fn(&Path, &Path) -> Result<(), String>,
+) -> Result<(), String> {
+    let run_at = |number: usize, ground: &Ground| {
+        run(&made(ground.at.join(format!("{}-{number}", suite.name)))?, &ground.beside)
+    };
+    std::thread::scope(|scope| {
         let runs: Vec<_> = grounds
             .iter()
             .enumerate()
             .map(|(number, ground)| scope.spawn(move || run_at(number, ground)))
             .collect();
         let ended = runs.into_iter().map(|it| it.join().unwrap_or(Err("it panicked".to_owned())));
-        match ended.collect::<Result<Vec<()>, String>>() {
-            Ok(_) => End::Passed,
-            Err(text) => {
-                println!("== {} FAILED: {text}", suite.name);
-                End::Failed(text)
-            }
-        }
-    });
-    (start.elapsed(), end)
+        ended.collect()
+    })
+}
+
+/// In the same directory at all mounts of the file system; and then in the keyspace, which has none
+/// that all mounts see before something is in it.
+fn run_together(
+    suite: &Suite,
+    grounds: &[Ground],
+    run: fn(&[PathBuf], &Path) -> Result<(), String>,
+) -> Result<(), String> {
+    let folders: Vec<_> = grounds.iter().map(|ground| ground.at.join(suite.name)).collect();
+    made(folders[0].clone())?;
+    run(&folders, &grounds[0].beside)?;
+    let flat: Vec<_> = grounds.iter().map(|ground| ground.flat.clone()).collect();
+    run(&flat, &grounds[0].beside)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Which suites there are, how each is called, and what it may find.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::mounted::ran;
@@ -13,66 +13,83 @@ pub struct Suite {
     /// What it needs, and where that comes from.
     pub program: &'static str,
     pub install: &'static str,
-    /// Runs it in this directory of the mount, with a directory of another file system.
-    pub run: fn(&Path, &Path) -> Result<(), String>,
+    pub run: Run,
 }
 
-pub const SUITES: [Suite; 8] = [
+/// How a suite runs.
+#[derive(Clone, Copy)]
+pub enum Run {
+    /// At each mount of the file system: in this directory of that, with one of another file
+    /// system.
+    Each(fn(&Path, &Path) -> Result<(), String>),
+    /// Once for the file system and once for the blobs of a keyspace, at all mounts together: in
+    /// this directory of each, with one of another file system.
+    Together(fn(&[PathBuf], &Path) -> Result<(), String>),
+}
+
+pub const SUITES: [Suite; 9] = [
     Suite {
         name: "pjdfstest",
         what: "calls of POSIX, each with its errors",
         program: "pjdfstest",
         install: "cargo install pjdfstest (needs libacl1-dev)",
-        run: pjdfstest,
+        run: Run::Each(pjdfstest),
     },
     Suite {
         name: "fsx",
         what: "random operations on a file, mapped too",
         program: "fsx",
         install: "cargo install fsx",
-        run: fsx,
+        run: Run::Each(fsx),
     },
     Suite {
         name: "fio",
         what: "bytes that are written at random places, verified",
         program: "fio",
         install: "apt-get install fio",
-        run: fio,
+        run: Run::Each(fio),
     },
     Suite {
         name: "stress-ng",
         what: "names, links, locks, holes and attributes, by several processes at once",
         program: "stress-ng",
         install: "apt-get install stress-ng",
-        run: stress_ng,
+        run: Run::Each(stress_ng),
     },
     Suite {
         name: "dbench",
         what: "what office programs ask of a file server",
         program: "dbench",
         install: "apt-get install dbench",
-        run: dbench,
+        run: Run::Each(dbench),
     },
     Suite {
         name: "git",
         what: "commit, clone, gc, fsck",
         program: "git",
         install: "apt-get install git",
-        run: git,
+        run: Run::Each(git),
     },
     Suite {
         name: "sqlite",
         what: "two writers of one database, with and without its log of writes",
         program: "sqlite3",
         install: "apt-get install sqlite3",
-        run: sqlite,
+        run: Run::Each(sqlite),
     },
     Suite {
         name: "tar",
         what: "a tree there and back, with modes, times and links",
         program: "tar",
         install: "apt-get install tar",
-        run: tar,
+        run: Run::Each(tar),
+    },
+    Suite {
+        name: "mpi-io",
+        what: "four ranks that write interleaved blocks into one file, and into one blob",
+        program: "mpicc",
+        install: "apt-get install openmpi-bin libopenmpi-dev",
+        run: Run::Together(mpi_io),
     },
 ];
 
@@ -207,4 +224,16 @@ fn tar(at: &Path, beside: &Path) -> Result<(), String> {
             root = root.display()
         ),
     )
+}
+
+/// Its program is compiled before it runs.
+fn mpi_io(at: &[PathBuf], beside: &Path) -> Result<(), String> {
+    let (source, program) =
+        (crate::root().join("xtask/src/fs_suites/mpi_io.c"), beside.join("mpi_io"));
+    ran(Command::new("mpicc").arg("-o").arg(&program).arg(source))?;
+    let mut command = Command::new("mpirun");
+    // There may be fewer processors than ranks, which wait for each other.
+    command.args(["--allow-run-as-root", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]);
+    command.args(["-n", "4"]).arg(program).args(at.iter().map(|at| at.join("shared")));
+    ran(command.current_dir(beside))
 }
