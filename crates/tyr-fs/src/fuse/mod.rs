@@ -3,7 +3,7 @@
 //! [`serve`] puts something at a directory of this machine, and [`Mount`] takes it away again.
 //! [`known`] has what the kernel was told of, [`answers`] the words that both sides use, and
 //! [`space`] how much room there is. Nothing here knows what a file is: that is of
-//! [`mount`](crate::mount) and [`flat`](crate::flat).
+//! [`mount`](mod@crate::mount) and [`flat`](mod@crate::flat).
 
 pub mod answers;
 pub mod known;
