@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use tyr::{Error, ErrorKind};
+use tyr::{Error, ErrorKind, Result};
 
 use crate::log::now_us;
 
@@ -23,6 +23,20 @@ pub struct Tries {
 impl Default for Tries {
     fn default() -> Self {
         Self { count: 0, begun: Instant::now() }
+    }
+}
+
+/// Runs it again for as long as it ends as `Conflict`, within reason.
+///
+/// # Errors
+/// That of the last run.
+pub async fn again<T, F: Future<Output = Result<T>>>(run: impl Fn() -> F) -> Result<T> {
+    let mut tries = Tries::default();
+    loop {
+        match run().await {
+            Err(error) if tries.again(&error).await => {}
+            done => return done,
+        }
     }
 }
 

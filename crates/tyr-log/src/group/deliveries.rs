@@ -11,7 +11,7 @@ use super::Group;
 use super::state::{Lent, State};
 use crate::entry::Entry;
 use crate::log::now_us;
-use crate::tries::Tries;
+use crate::tries::{Tries, again};
 
 /// Deliveries of a group and partition that are not acknowledged, at most: 64 KiB of state.
 pub const LENT_MAX: usize = 1_024;
@@ -37,27 +37,12 @@ impl Group {
     /// As [`Group::pop`]; `Unavailable` when 1,024 deliveries of a partition are not acknowledged.
     pub async fn take(&self, max: usize, timeout: Duration) -> Result<Option<Delivery>> {
         for partition in self.partitions_in_turn() {
-            let taken = self.take_of(partition, max, timeout).await?;
+            let taken = again(|| self.take_once(partition, max, timeout)).await?;
             if taken.is_some() {
                 return Ok(taken);
             }
         }
         Ok(None)
-    }
-
-    async fn take_of(
-        &self,
-        partition: u16,
-        max: usize,
-        timeout: Duration,
-    ) -> Result<Option<Delivery>> {
-        let mut tries = Tries::default();
-        loop {
-            match self.take_once(partition, max, timeout).await {
-                Err(error) if tries.again(&error).await => {}
-                taken => return taken,
-            }
-        }
     }
 
     async fn take_once(

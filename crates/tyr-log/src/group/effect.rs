@@ -7,7 +7,7 @@ use super::state::{CURSOR_AT, HEAD_LEN, State};
 use crate::description::mark_bytes;
 use crate::entry::Entry;
 use crate::position::Position;
-use crate::tries::Tries;
+use crate::tries::again;
 
 /// Entries that the group is at: they are given out when what is done about them commits.
 #[derive(Debug)]
@@ -31,23 +31,13 @@ impl Group {
     pub async fn fetch(&self, max: usize) -> Result<Fetched> {
         let mut none = None;
         for partition in self.partitions_in_turn() {
-            let fetched = self.fetch_of(partition, max).await?;
+            let fetched = again(|| self.fetch_once(partition, max)).await?;
             if !fetched.entries.is_empty() {
                 return Ok(fetched);
             }
             none = none.or(Some(fetched));
         }
         Ok(none.expect("a log has a partition"))
-    }
-
-    async fn fetch_of(&self, partition: u16, max: usize) -> Result<Fetched> {
-        let mut tries = Tries::default();
-        loop {
-            match self.fetch_once(partition, max).await {
-                Err(error) if tries.again(&error).await => {}
-                fetched => return fetched,
-            }
-        }
     }
 
     async fn fetch_once(&self, partition: u16, max: usize) -> Result<Fetched> {

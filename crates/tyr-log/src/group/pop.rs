@@ -14,7 +14,7 @@ use crate::description::mark_bytes;
 use crate::entry::Entry;
 use crate::lane::Lane;
 use crate::position::Position;
-use crate::tries::Tries;
+use crate::tries::again;
 
 /// Bytes of a partition that are asked for at once: as much stays read of each.
 const WINDOW_MAX: u64 = 64 << 10;
@@ -42,22 +42,12 @@ impl Group {
     /// store answers.
     pub async fn pop(&self, max: usize) -> Result<Vec<Entry>> {
         for partition in self.partitions_in_turn() {
-            let entries = self.pop_of(partition, max).await?;
+            let entries = again(|| self.pop_once(partition, max)).await?;
             if !entries.is_empty() {
                 return Ok(entries);
             }
         }
         Ok(Vec::new())
-    }
-
-    async fn pop_of(&self, partition: u16, max: usize) -> Result<Vec<Entry>> {
-        let mut tries = Tries::default();
-        loop {
-            match self.pop_once(partition, max).await {
-                Err(error) if tries.again(&error).await => {}
-                popped => return popped,
-            }
-        }
     }
 
     async fn pop_once(&self, partition: u16, max: usize) -> Result<Vec<Entry>> {
