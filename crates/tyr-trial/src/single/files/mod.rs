@@ -239,20 +239,11 @@ impl Stage {
         Ok(())
     }
 
-    /// Checks the file system; what is found is an error.
-    fn check(&self) -> Result<Report> {
-        let report = self.files.check(&mut |_| true).map_err(|error| told(&error))?;
-        match report.is_clean() {
-            true => Ok(report),
-            false => Err(Error::corrupt(format!("check: {:?}", report.findings))),
-        }
-    }
-
     /// Checks it again and again; answers how often.
     fn check_on(&self) -> Result<u64> {
         let mut checks = 0;
         while !self.all_died.load(Ordering::Acquire) {
-            match self.check() {
+            match check(&self.files) {
                 Ok(_) => checks += 1,
                 Err(error) if is_passing(&error) => {}
                 Err(error) => return Err(error),
@@ -350,7 +341,7 @@ impl Stage {
     fn wait_for_orphans(&self) -> Result<String> {
         let (begun, mut most) = (Instant::now(), 0);
         loop {
-            let report = again(|| self.check())?;
+            let report = again(|| check(&self.files))?;
             most = most.max(report.orphans);
             if report.orphans == 0 {
                 let took = begun.elapsed().as_secs_f64();
@@ -364,6 +355,15 @@ impl Stage {
             }
             std::thread::sleep(CHECKED_EVERY);
         }
+    }
+}
+
+/// Checks a file system; what is found is an error.
+fn check(files: &FileSystem) -> Result<Report> {
+    let report = files.check(&mut |_| true).map_err(|error| told(&error))?;
+    match report.is_clean() {
+        true => Ok(report),
+        false => Err(Error::corrupt(format!("check: {:?}", report.findings))),
     }
 }
 
