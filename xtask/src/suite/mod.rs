@@ -217,7 +217,7 @@ impl std::fmt::Display for Action {
 }
 
 impl Suite<'_> {
-    fn perform_step(&self, step: &Step, out: &mut impl Write) -> Ended {
+    fn perform_step(&self, step: &Step, out: &mut (impl Write + Send)) -> Ended {
         // What nobody reads any more is not told.
         let _ = writeln!(out, "\n== {}: {}", step.name, step.action);
         let start = Instant::now();
@@ -225,7 +225,7 @@ impl Suite<'_> {
         Ended { name: step.name, took: start.elapsed(), is_good, excerpt }
     }
 
-    fn perform(&self, action: &Action, out: &mut impl Write) -> (bool, Excerpt) {
+    fn perform(&self, action: &Action, out: &mut (impl Write + Send)) -> (bool, Excerpt) {
         let root = self.root;
         match action {
             // What it finds stands above, and is short.
@@ -239,9 +239,7 @@ impl Suite<'_> {
             }
             Action::Programs => {
                 let programs = self.programs.lock().expect("nobody panicked");
-                programs::run(&programs, &|said| {
-                    let _ = io::stdout().write_all(said);
-                })
+                programs::run(&programs, out)
             }
             Action::Script(path, words) => {
                 let mut script = Command::new(root.join(path));

@@ -51,14 +51,15 @@ impl<W: Write> Write for Listener<'_, W> {
 
 /// Runs the tests of these programs; each says what it has to say when it ends. Answers whether all
 /// passed, and what tells why not.
-pub fn run(programs: &[Program], out: &(impl Fn(&[u8]) + Sync)) -> (bool, Excerpt) {
+pub fn run(programs: &[Program], out: &mut (impl Write + Send)) -> (bool, Excerpt) {
     if programs.is_empty() {
         return (false, Excerpt::from("error: no program with tests was built"));
     }
     let (next, excerpts) = (Mutex::new(programs.iter()), Mutex::new(Vec::new()));
+    let out = Mutex::new(out);
     let work = || {
         while let Some(program) = { next.lock().expect("nobody panicked").next() } {
-            let (is_good, excerpt) = perform(program, out);
+            let (is_good, excerpt) = perform(program, &out);
             if !is_good {
                 let name = Excerpt::from(&*format!("error: tests of {} failed", program.name));
                 excerpts.lock().expect("nobody panicked").extend([excerpt, name]);
@@ -70,15 +71,17 @@ pub fn run(programs: &[Program], out: &(impl Fn(&[u8]) + Sync)) -> (bool, Excerp
     (excerpts.is_empty(), Excerpt::of_all(excerpts))
 }
 
-fn perform(program: &Program, out: &(impl Fn(&[u8]) + Sync)) -> (bool, Excerpt) {
+fn perform(program: &Program, out: &Mutex<&mut (impl Write + Send)>) -> (bool, Excerpt) {
     let Program { name, executable, folder } = program;
-    out(format!("     Running {name} ({})\n", executable.display()).as_bytes());
+    // What nobody reads any more is not told.
+    let tell = |said: &[u8]| drop(out.lock().expect("nobody panicked").write_all(said));
+    tell(format!("     Running {name} ({})\n", executable.display()).as_bytes());
     let mut command = Command::new(executable);
     // As cargo sets it: tests of a package look for its files there.
     command.stdin(Stdio::null()).current_dir(folder).env("CARGO_MANIFEST_DIR", folder);
     let mut said = Vec::new();
     let answer = excerpt::run(&mut command, &mut said);
-    out(&[format!("     Ended {name}\n").as_bytes(), &said].concat());
+    tell(&[format!("     Ended {name}\n").as_bytes(), &said].concat());
     answer
 }
 
@@ -132,15 +135,15 @@ mod tests {
 
     #[test]
     fn a_program_that_fails_is_told_with_what_it_said() {
-        let said = Mutex::new(Vec::new());
+        let mut said = Vec::new();
         let program = Program {
             name: "tyr-x, library".into(),
             executable: "false".into(),
             folder: crate::root(),
         };
-        let (is_good, _) = perform(&program, &|bytes| said.lock().unwrap().extend(bytes));
+        let (is_good, _) = run(&[program], &mut said);
         assert!(!is_good);
-        let said = String::from_utf8(said.into_inner().unwrap()).unwrap();
+        let said = String::from_utf8(said).unwrap();
         assert!(said.contains("Running tyr-x, library (false)"), "{said}");
     }
 }
