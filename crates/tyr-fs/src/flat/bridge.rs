@@ -16,8 +16,8 @@ use tyr::Bytes;
 
 use super::state::Flat;
 use crate::error::Result;
-use crate::fuse::answers::{allocation, bare_attr, done, errno, is_exclusive, rename_mode};
-use crate::fuse::{GENERATION, WRITE_LEN_MAX, space};
+use crate::fuse::answers::{allocation, bare_attr, done, errno, not_made, rename_mode};
+use crate::fuse::{GENERATION, agree, space};
 
 impl Flat {
     /// Answers with what a name stands for.
@@ -38,16 +38,8 @@ impl Flat {
 
 impl Filesystem for Flat {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // A kernel that knows less of it is asked for less.
-        let _ = config.set_max_write(WRITE_LEN_MAX);
-        let _ = config.add_capabilities(InitFlags::FUSE_PARALLEL_DIROPS);
         // What is read and written past the kernel's pages may be mapped, too.
-        let _ = config.add_capabilities(InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP);
-        if self.is_alone {
-            // What comes with names is of use where it may be kept.
-            let plus = InitFlags::FUSE_DO_READDIRPLUS | InitFlags::FUSE_READDIRPLUS_AUTO;
-            let _ = config.add_capabilities(plus);
-        }
+        agree(config, self.is_alone, InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP);
         Ok(())
     }
 
@@ -169,12 +161,7 @@ impl Filesystem for Flat {
                 let (handle, flags) = self.opened(flags);
                 reply.created(&self.lifetime(), &attr, GENERATION, handle, flags);
             }
-            // Another program has just made it. By this answer the kernel looks again, and opens
-            // what it finds as any file.
-            Err(error) if error.errno() == Errno::EXIST && !is_exclusive(flags) => {
-                reply.error(fuser::Errno::ESTALE);
-            }
-            Err(error) => reply.error(errno(&error)),
+            Err(error) => reply.error(not_made(&error, flags)),
         }
     }
 

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use tyr::{Key, limits};
 
 use crate::error::{Error, Result};
-use crate::layout::name::NAME_LEN_MAX;
+use crate::layout::name::Name;
 
 /// What parts the names in a path, and in a key.
 pub const SEPARATOR: u8 = b'/';
@@ -64,14 +64,7 @@ impl Directory {
     /// `ENAMETOOLONG` for a name of more than 255 bytes, and for a key of more than 1,024.
     pub fn blob(&self, name: &OsStr) -> Result<Key> {
         let (name, max) = (name.as_bytes(), limits::KEY_LEN_MAX);
-        if name.len() > NAME_LEN_MAX {
-            let text = format!("a name has at most {NAME_LEN_MAX} bytes, not {}", name.len());
-            return Err(Error::new(Errno::NAMETOOLONG, text));
-        }
-        if !is_name(name) {
-            let text = format!("{} is no name", name.escape_ascii());
-            return Err(Error::new(Errno::INVAL, text));
-        }
+        Name::check(name)?;
         let key = [self.prefix(), name].concat();
         match key.len() > max {
             true => {
@@ -94,14 +87,8 @@ impl Directory {
     pub fn name_of<'a>(&self, key: &'a [u8]) -> Option<&'a OsStr> {
         let rest = key.strip_prefix(self.prefix())?;
         let name = rest.strip_suffix(&[SEPARATOR]).unwrap_or(rest);
-        is_name(name).then(|| OsStr::from_bytes(name))
+        Name::check(name).is_ok().then(|| OsStr::from_bytes(name))
     }
-}
-
-/// Whether a file can have this name.
-fn is_name(name: &[u8]) -> bool {
-    let is_short = (1..=NAME_LEN_MAX).contains(&name.len());
-    is_short && name != b"." && name != b".." && !name.contains(&0) && !name.contains(&SEPARATOR)
 }
 
 #[cfg(test)]

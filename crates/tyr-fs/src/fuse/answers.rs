@@ -25,9 +25,16 @@ pub fn errno(error: &Error) -> fuser::Errno {
     fuser::Errno::from_i32(error.errno().raw_os_error())
 }
 
-/// Whether what is opened with these flags must be made by that.
-pub fn is_exclusive(flags: i32) -> bool {
-    OFlags::from_bits_retain(flags.cast_unsigned()).contains(OFlags::EXCL)
+/// What the kernel is told where a file that is to be opened with these flags was not made.
+///
+/// Where another has just made it, and it need not be new, the kernel looks again by this answer,
+/// and opens what it finds as any file, with the rights and the cut that belong to that.
+pub fn not_made(error: &Error, flags: i32) -> fuser::Errno {
+    let is_new = OFlags::from_bits_retain(flags.cast_unsigned()).contains(OFlags::EXCL);
+    match error.errno() == Errno::EXIST && !is_new {
+        true => fuser::Errno::ESTALE,
+        false => errno(error),
+    }
 }
 
 /// Attributes of which the kernel looks at number and kind alone.

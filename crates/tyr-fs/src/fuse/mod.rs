@@ -18,7 +18,10 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use fuser::{BackgroundSession, Config, Filesystem, Generation, MountOption, Notifier, SessionACL};
+use fuser::{
+    BackgroundSession, Config, Filesystem, Generation, InitFlags, KernelConfig, MountOption,
+    Notifier, SessionACL,
+};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 
@@ -113,6 +116,19 @@ pub fn serve<T: Tracked>(
     let session = fuser::spawn_mount(filesystem, &at, &config)?;
     let trimmer = Trimmer::start(known, session.notifier())?;
     Ok(Mount { session, at, trimmer })
+}
+
+/// Agrees with the kernel on what every mount wants of it, and on `more`. A kernel that knows less
+/// of it is asked for less.
+pub fn agree(config: &mut KernelConfig, is_alone: bool, more: InitFlags) {
+    let _ = config.set_max_write(WRITE_LEN_MAX);
+    let _ = config.add_capabilities(InitFlags::FUSE_PARALLEL_DIROPS);
+    let _ = config.add_capabilities(more);
+    if is_alone {
+        // What comes with names is of use where it may be kept.
+        let plus = InitFlags::FUSE_DO_READDIRPLUS | InitFlags::FUSE_READDIRPLUS_AUTO;
+        let _ = config.add_capabilities(plus);
+    }
 }
 
 impl Mount {

@@ -25,6 +25,15 @@ impl Name {
     /// and for `.` and `..`.
     pub fn new(bytes: impl AsRef<[u8]>) -> Result<Self> {
         let bytes = bytes.as_ref();
+        Self::check(bytes)?;
+        Ok(Self(bytes.into()))
+    }
+
+    /// Whether these bytes are a name.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub(crate) fn check(bytes: &[u8]) -> Result<()> {
         match bytes {
             b"" => Err(Error::new(Errno::NOENT, "a file has a name, this is empty")),
             b"." | b".." => {
@@ -39,7 +48,7 @@ impl Name {
                 Errno::INVAL,
                 format!("a name has neither `/` nor NUL: {}", bytes.escape_ascii()),
             )),
-            _ => Ok(Self(bytes.into())),
+            _ => Ok(()),
         }
     }
 

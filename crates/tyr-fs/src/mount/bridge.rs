@@ -18,8 +18,8 @@ use super::answers::{file_attr, kind_of, name_of, offset_of, time_of, xattr_answ
 use super::place::{Own, Place};
 use super::state::{Bridge, Handle};
 use crate::error::Error;
-use crate::fuse::answers::{allocation, done, errno, is_exclusive, rename_mode};
-use crate::fuse::{GENERATION, WRITE_LEN_MAX, space};
+use crate::fuse::answers::{allocation, done, errno, not_made, rename_mode};
+use crate::fuse::{GENERATION, agree, space};
 use crate::layout::record::{Access, Kind};
 use crate::plan::attributes::NewAttributes;
 use crate::plan::lookup::Seen;
@@ -37,15 +37,7 @@ const SEEK_HOLE: i32 = 4;
 
 impl Filesystem for Bridge {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // A kernel that knows less of it is asked for less.
-        let _ = config.set_max_write(WRITE_LEN_MAX);
-        let _ = config.add_capabilities(InitFlags::FUSE_AUTO_INVAL_DATA);
-        let _ = config.add_capabilities(InitFlags::FUSE_PARALLEL_DIROPS);
-        if self.is_alone {
-            // What comes with names is of use where it may be kept.
-            let plus = InitFlags::FUSE_DO_READDIRPLUS | InitFlags::FUSE_READDIRPLUS_AUTO;
-            let _ = config.add_capabilities(plus);
-        }
+        agree(config, self.is_alone, InitFlags::FUSE_AUTO_INVAL_DATA);
         Ok(())
     }
 
@@ -242,12 +234,7 @@ impl Filesystem for Bridge {
             Ok((attr, handle, flags)) => {
                 reply.created(&self.lifetime(), &attr, GENERATION, handle, flags);
             }
-            // Another mount has just made it. By this answer the kernel looks again, and opens what
-            // it finds as any file, with the rights and the cut that belong to that.
-            Err(error) if error.errno() == Errno::EXIST && !is_exclusive(flags) => {
-                reply.error(fuser::Errno::ESTALE);
-            }
-            Err(error) => reply.error(errno(&error)),
+            Err(error) => reply.error(not_made(&error, flags)),
         }
     }
 
