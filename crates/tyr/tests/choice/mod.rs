@@ -193,7 +193,7 @@ impl Chooser {
     }
 
     /// One of these.
-    fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+    pub fn pick<T: Clone>(&mut self, from: &[T]) -> T {
         from[self.random.below(from.len() as u64) as usize].clone()
     }
 

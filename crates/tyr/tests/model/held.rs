@@ -36,7 +36,7 @@ impl Run {
 
     pub fn read_held(&mut self) {
         if self.held.is_empty() {
-            return;
+            self.hold();
         }
         let index = self.choose.random.below(self.held.len() as u64) as usize;
         let Held { snapshot, model, handles } = &self.held[index];

@@ -93,7 +93,7 @@ fn cluster_answers_like_its_model() {
     }
     run.report();
     // A few hundred steps of any seed: how many conflicts there are is left to chance.
-    assert!(run.commits > steps / 40, "most transactions commit");
+    assert!(run.commits > steps / 100, "many transactions commit");
     assert!(run.snapshot_reads > 0, "snapshots answer");
 }
 
@@ -112,8 +112,8 @@ fn run_like_model(seed: u64) {
     run.report();
     assert!(run.commits > steps / 20, "most transactions commit");
     assert!(run.too_old < steps / 200, "few meet a fold that has waited for long");
-    assert!(run.conflicts > 0, "some transactions meet a conflict");
-    assert!(run.snapshot_reads > steps / 60, "snapshots answer");
+    assert!(run.conflicts > steps / 3_000, "some transactions meet a conflict");
+    assert!(run.snapshot_reads > steps / 120, "snapshots answer");
     assert!(run.folds > steps / REOPEN_EVERY, "folds go on beside it");
 }
 
@@ -351,7 +351,7 @@ impl Run {
         let mut intruded = None;
         for n in 0..count {
             if intruder == Some(n) {
-                intruded = Some(self.intrude());
+                intruded = Some(self.intrude(&script));
                 match self.kind() {
                     Kind::Embedded => script.rebase(&self.model),
                     Kind::Cluster => script.rebase_unread(&self.model),
@@ -373,7 +373,7 @@ impl Run {
             }
         }
         if intruder == Some(count) {
-            intruded = Some(self.intrude());
+            intruded = Some(self.intrude(&script));
         }
         if self.choose.random.permille(100) {
             transaction.rollback();
@@ -382,9 +382,12 @@ impl Run {
         }
     }
 
-    /// Changes a blob while a transaction is open.
-    fn intrude(&mut self) -> (String, Vec<u8>) {
-        let (space, key) = self.choose.blob(&self.model);
+    /// Changes a blob while a transaction is open, half the time one that it has read or changed.
+    fn intrude(&mut self, script: &Script) -> (String, Vec<u8>) {
+        let met: Vec<_> = script.blobs().into_iter().collect();
+        let meets = !met.is_empty() && self.choose.random.permille(500);
+        let (space, key) =
+            if meets { self.choose.pick(&met) } else { self.choose.blob(&self.model) };
         let change = self.choose.change(self.model.blob(&space, &key));
         let expected = self.model.change(&space, &key, &change);
         assert_eq!(kind(perform(&self.handles[&space], &key, &change)), expected, "{change:?}");
