@@ -125,6 +125,7 @@ fn stages(run: &Run, cluster: &Cluster, book: &Arc<Book>) -> Result<Vec<Stage>> 
         first.puppets = puppet::Plan {
             addresses: cluster.control.addresses().to_vec(),
             keyspaces: keyspaces.iter().map(|(name, _)| name.clone()).collect(),
+            timeout: None,
         };
         first.prepare()?;
         let is_played = workload.can_be_played() && !run.workers.is_empty();

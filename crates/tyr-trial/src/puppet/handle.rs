@@ -1,6 +1,7 @@
 //! A puppet as its workload has it. Dropping it kills the process.
 
 use std::process::Command;
+use std::time::Duration;
 
 use rustix::process::Signal;
 use tyr_types::{Error, Result};
@@ -15,6 +16,8 @@ pub struct Plan {
     pub addresses: Vec<String>,
     /// The keyspaces that blobs are spread over; none for who has no blobs of its own.
     pub keyspaces: Vec<String>,
+    /// How long a call may take; as long as calls of other clients of a trial if nothing is said.
+    pub timeout: Option<Duration>,
 }
 
 /// A client in a process of its own.
@@ -35,6 +38,9 @@ impl Puppet {
         command.args(["puppet", "--at", &plan.addresses.join(",")]);
         if !plan.keyspaces.is_empty() {
             command.args(["--keyspaces", &plan.keyspaces.join(",")]);
+        }
+        if let Some(timeout) = plan.timeout {
+            command.args(["--timeout-ms", &timeout.as_millis().to_string()]);
         }
         Ok(Self { lines: Lines::start(command, "a client's process".to_owned())? })
     }

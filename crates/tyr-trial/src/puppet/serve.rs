@@ -24,6 +24,9 @@ pub struct PuppetArguments {
     /// The keyspaces that blobs are spread over, with commas.
     #[arg(long, value_delimiter = ',')]
     keyspaces: Vec<String>,
+    /// How long a call may take.
+    #[arg(long, default_value_t = TIMEOUT.as_millis() as u64)]
+    timeout_ms: u64,
 }
 
 /// Does what its input says until that ends.
@@ -64,7 +67,8 @@ struct Client {
 
 impl Client {
     fn connect(arguments: &PuppetArguments) -> Result<Self> {
-        let store = Tyr::connect_options().timeout(TIMEOUT).connect_blocking(&arguments.at)?;
+        let timeout = Duration::from_millis(arguments.timeout_ms);
+        let store = Tyr::connect_options().timeout(timeout).connect_blocking(&arguments.at)?;
         let keyspaces = arguments.keyspaces.iter().map(|name| store.keyspace(name));
         let keyspaces = keyspaces.collect::<Result<_>>()?;
         let (logs, files) = Default::default();

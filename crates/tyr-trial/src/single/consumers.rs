@@ -72,7 +72,8 @@ pub(super) fn run(_ground: &Ground, cluster: &mut Cluster, extent: Extent) -> Re
         ..Options::default()
     };
     let log = block_on(Log::create(&store.clone().into_async(), LOG, &options))?;
-    let plan = puppet::Plan { addresses, keyspaces: vec![KEYSPACE.to_owned()] };
+    let plan =
+        puppet::Plan { addresses, keyspaces: vec![KEYSPACE.to_owned()], ..Default::default() };
     let mut texts = Vec::new();
     let ways = [Taking::Take(LASTS.as_millis() as u64), Taking::Work, Taking::Pop];
     for (number, how) in (0..).zip(ways) {

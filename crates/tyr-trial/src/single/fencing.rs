@@ -109,7 +109,8 @@ impl Ring {
         let rival = Tyr::connect_options().timeout(TIMEOUT);
         let rival = rival.connect_blocking(addresses.join(","))?;
         let keyspace = rival.keyspace("fencing")?;
-        stage.puppets = puppet::Plan { addresses, keyspaces: vec!["fencing".to_owned()] };
+        stage.puppets =
+            puppet::Plan { addresses, keyspaces: vec!["fencing".to_owned()], ..Default::default() };
         Ok(Self { stage, book, rival, keyspace, is_fenced })
     }
 

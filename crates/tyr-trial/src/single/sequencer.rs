@@ -88,7 +88,8 @@ impl Stand {
         let addresses = cluster.control.addresses().to_vec();
         let store = Tyr::connect_options().timeout(TIMEOUT).connect(addresses.join(","));
         let book = Arc::new(Book::create(&ground.folder.join(HISTORY))?);
-        let plan = puppet::Plan { addresses, keyspaces: vec![KEYSPACE.to_owned()] };
+        let plan =
+            puppet::Plan { addresses, keyspaces: vec![KEYSPACE.to_owned()], ..Default::default() };
         Ok(Self { store: block_on(store)?, book, plan, values: Default::default() })
     }
 

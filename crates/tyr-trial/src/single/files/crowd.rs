@@ -1,6 +1,7 @@
 //! Ten thousand tasks of a hundred programs make files in one directory while others list it: none
 //! is refused, each file is there once, and a listing that goes on from a cookie shows each file
-//! that was there before exactly once.
+//! that was there before exactly once. So many calls wait for each other: each may take as long as
+//! calls may take at most.
 //!
 //! ```text
 //!   files of before ─► 100 programs, each 100 tasks ─► files, one after the other
@@ -13,12 +14,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use tyr::blocking::Tyr;
+use tyr_client::TIMEOUT_MAX;
 use tyr_fs::blocking::{DirectoryEntry, FileSystem};
 use tyr_fs::{Node, Options};
 use tyr_types::{Error, Result};
 
 use super::{NAME, ROOT, check, told, walked};
-use crate::client::connection::TIMEOUT;
 use crate::cluster::Cluster;
 use crate::puppet::{self, FileOrder, Puppet};
 use crate::random::Random;
@@ -44,9 +45,10 @@ const PAGE: (u64, u64) = (10, 2_000);
 pub(in crate::single) fn run(ground: &Ground, cluster: &mut Cluster, _: Extent) -> Result<String> {
     let each = ground.times(FILES);
     let addresses = cluster.control.addresses().to_vec();
-    let store = Tyr::connect_options().timeout(TIMEOUT).connect_blocking(addresses.join(","))?;
+    let store = Tyr::connect_options().timeout(TIMEOUT_MAX);
+    let store = store.connect_blocking(addresses.join(","))?;
     let directory = Crowded::new(&store).map_err(|error| told(&error))?;
-    let plan = puppet::Plan { addresses: addresses.clone(), keyspaces: Vec::new() };
+    let plan = puppet::Plan { addresses, timeout: Some(TIMEOUT_MAX), ..Default::default() };
     let programs = (0..PROGRAMS).map(|_| Puppet::start(&plan)).collect::<Result<Vec<_>>>()?;
     let begun = Instant::now();
     let is_over = AtomicBool::new(false);
@@ -77,7 +79,7 @@ pub(in crate::single) fn run(ground: &Ground, cluster: &mut Cluster, _: Extent) 
     check(&directory.files).map_err(|error| error.context(text.clone()))?;
     let text = format!(
         "{text}; {}",
-        walked::walk(&ground.program, &addresses, DIRECTORY, OLD + PROGRAMS * TASKS * each)?
+        walked::walk(&ground.program, &plan.addresses, DIRECTORY, OLD + PROGRAMS * TASKS * each)?
     );
     match wrong.or((made != PROGRAMS * TASKS * each).then(|| "some were not made".to_owned())) {
         None => Ok(text),

@@ -180,7 +180,7 @@ impl Stage {
     fn on(store: &Tyr, options: &Options, addresses: Vec<String>) -> Result<Self> {
         let files = FileSystem::create(store, NAME, options).map_err(|error| told(&error))?;
         let stage = Self {
-            plan: puppet::Plan { addresses, keyspaces: Vec::new() },
+            plan: puppet::Plan { addresses, ..Default::default() },
             files,
             values: AtomicU64::new(1),
             lives: AtomicU64::new(0),
