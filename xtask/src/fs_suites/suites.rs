@@ -27,7 +27,7 @@ pub enum Run {
     Together(fn(&[PathBuf], &Path) -> Result<(), String>),
 }
 
-pub const SUITES: [Suite; 9] = [
+pub const SUITES: [Suite; 13] = [
     Suite {
         name: "pjdfstest",
         what: "calls of POSIX, each with its errors",
@@ -83,6 +83,34 @@ pub const SUITES: [Suite; 9] = [
         program: "tar",
         install: "apt-get install tar",
         run: Run::Each(tar),
+    },
+    Suite {
+        name: "rsync",
+        what: "a tree there, changed, there again and back",
+        program: "rsync",
+        install: "apt-get install rsync",
+        run: Run::Each(rsync),
+    },
+    Suite {
+        name: "python",
+        what: "Python's own tests of files, mapped ones, archives and mailboxes among them",
+        program: "python3",
+        install: "apt-get install python3 libpython3-testsuite",
+        run: Run::Each(python),
+    },
+    Suite {
+        name: "go",
+        what: "Go's own tests of files and directories",
+        program: "go",
+        install: "apt-get install golang-go",
+        run: Run::Each(go),
+    },
+    Suite {
+        name: "postgresql",
+        what: "a database that is killed under pgbench has all that was committed",
+        program: "pgbench",
+        install: "apt-get install postgresql",
+        run: Run::Each(postgresql),
     },
     Suite {
         name: "mpi-io",
@@ -224,6 +252,61 @@ fn tar(at: &Path, beside: &Path) -> Result<(), String> {
             root = root.display()
         ),
     )
+}
+
+fn rsync(at: &Path, beside: &Path) -> Result<(), String> {
+    let root = crate::root();
+    let (docs, beside) = (root.join("docs"), beside.join("synchronized"));
+    shell(
+        at,
+        &format!(
+            "cp -a '{docs}' '{beside}'; ln '{beside}/start.md' '{beside}/link'; \
+             rsync -aHX '{beside}/' tree; echo more >>'{beside}/start.md'; \
+             rm -r '{beside}/decisions'; mv '{beside}/guide' '{beside}/moved'; \
+             rsync -aHX --checksum --delete '{beside}/' tree; diff -r '{beside}' tree; \
+             test -z \"$(rsync -aHXn --checksum --delete --itemize-changes '{beside}/' tree)\"; \
+             test -z \"$(rsync -aHXn --checksum --delete --itemize-changes tree/ '{beside}')\"",
+            docs = docs.display(),
+            beside = beside.display()
+        ),
+    )
+}
+
+/// Those of Python's tests that are about files.
+const OF_PYTHON: &str = "\
+    test_os test_posix test_shutil test_tempfile test_file test_fileio test_io test_mmap test_glob \
+    test_pathlib test_posixpath test_genericpath test_filecmp test_fileinput test_fcntl test_stat \
+    test_zipfile test_tarfile test_mailbox test_dbm test_sqlite3 test_largefile test_unicode_file \
+    test_unicode_file_functions test_bufio test_univnewlines test_shelve test_py_compile \
+    test_zipapp test_linecache test_import";
+
+fn python(at: &Path, beside: &Path) -> Result<(), String> {
+    // What is compiled of them is no file of the test.
+    let mut command = Command::new("python3");
+    command.args(["-m", "test", "-u", "largefile", "--tempdir"]).arg(at);
+    command.args(OF_PYTHON.split_whitespace()).env("TMPDIR", at);
+    ran(command.env("PYTHONPYCACHEPREFIX", beside.join("compiled")).current_dir(at))
+}
+
+fn go(at: &Path, beside: &Path) -> Result<(), String> {
+    let mut command = Command::new("go");
+    command.args(["test", "-count=1", "os", "path/filepath", "io/fs", "internal/poll"]);
+    // Its tests make their files in TMPDIR, and so would its compiler.
+    command.env("TMPDIR", at).env("GOTMPDIR", beside);
+    ran(command.current_dir(beside))
+}
+
+/// How often a database is killed.
+const KILLS: u32 = 50;
+
+/// Of a database: as the user `nobody`, for it refuses to run as root. Clients count what they were
+/// told is committed, each in a row of its own; `kill -9` of all its processes, and it begins
+/// again with what is on disk.
+fn postgresql(at: &Path, beside: &Path) -> Result<(), String> {
+    let script = crate::root().join("xtask/src/fs_suites/postgresql.sh");
+    let mut command = Command::new("bash");
+    command.arg(script).arg(at.join("database")).arg(beside.join("sockets"));
+    ran(command.arg(KILLS.to_string()).current_dir(beside))
 }
 
 /// Its program is compiled before it runs.
