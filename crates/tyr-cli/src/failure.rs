@@ -6,7 +6,7 @@
 use std::fmt;
 use std::io;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tyr::ErrorKind;
 
 /// What a command ends with.
@@ -20,6 +20,8 @@ pub const USAGE_CODE: u8 = 2;
 pub enum Failure {
     /// The store refused, or a file could not be read or written.
     Store(tyr::Error),
+    /// A call of a method failed.
+    Method(tyr_object::Failure),
     /// The arguments do not fit together.
     Usage(String),
     /// A check ran to its end, and not everything was as it should be.
@@ -37,6 +39,7 @@ impl Failure {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Store(error) => kind_code(error.kind()),
+            Self::Method(failure) => kind_code(failure.kind()),
             Self::Usage(_) => USAGE_CODE,
             Self::Differences(_) => 1,
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
@@ -50,6 +53,7 @@ impl Failure {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Store(error) => error.kind().name(),
+            Self::Method(failure) => failure.kind().name(),
             Self::Usage(_) => "Usage",
             Self::Differences(_) => "Differences",
             Self::Output(_) => "Output",
@@ -63,7 +67,11 @@ impl Failure {
         match self {
             Self::Output(error) => error.kind() == io::ErrorKind::BrokenPipe,
             Self::Command(_) => true,
-            Self::Store(_) | Self::Usage(_) | Self::Differences(_) | Self::Interrupted(_) => false,
+            Self::Store(_)
+            | Self::Method(_)
+            | Self::Usage(_)
+            | Self::Differences(_)
+            | Self::Interrupted(_) => false,
         }
     }
 
@@ -73,10 +81,20 @@ impl Failure {
             return;
         }
         if is_json {
-            let body = json!({"error": {"kind": self.kind(), "message": self.to_string()}});
-            eprintln!("{body}");
+            eprintln!("{}", self.as_json());
         } else {
             eprintln!("tyr: {self}");
+        }
+    }
+
+    /// What a program is told.
+    fn as_json(&self) -> Value {
+        let kind = self.kind();
+        match self {
+            Self::Method(tyr_object::Failure::Method { code, text, .. }) => {
+                json!({"error": {"kind": kind, "message": text, "code": code}})
+            }
+            _ => json!({"error": {"kind": kind, "message": self.to_string()}}),
         }
     }
 }
@@ -101,6 +119,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Store(error) => write!(f, "{error}"),
+            Self::Method(failure) => write!(f, "{failure}"),
             Self::Usage(message) | Self::Differences(message) => f.write_str(message),
             Self::Output(error) => write!(f, "cannot write the output: {error}"),
             Self::Interrupted(signal) => write!(f, "stopped by signal {signal}"),
@@ -112,6 +131,12 @@ impl fmt::Display for Failure {
 impl From<tyr::Error> for Failure {
     fn from(error: tyr::Error) -> Self {
         Self::Store(error)
+    }
+}
+
+impl From<tyr_object::Failure> for Failure {
+    fn from(failure: tyr_object::Failure) -> Self {
+        Self::Method(failure)
     }
 }
 

@@ -119,7 +119,7 @@ fn wait_out(inbox: &Receiver<Event>, signal: i32, abandon: impl FnOnce()) -> Res
         // It may have ended well just before it saw the signal; the user asked it to stop.
         Ok(Event::Done(Ok(()))) => Ok(Err(interrupted)),
         Ok(Event::Done(Err(failure))) => Ok(Err(match failure {
-            Failure::Store(_) | Failure::Output(_) => interrupted,
+            Failure::Store(_) | Failure::Method(_) | Failure::Output(_) => interrupted,
             Failure::Usage(_)
             | Failure::Differences(_)
             | Failure::Interrupted(_)

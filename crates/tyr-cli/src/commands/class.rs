@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use tyr::Error;
 use tyr_object::blocking::Classes;
 use tyr_object::{Call, ClassRecord, Limits};
 
@@ -126,7 +125,7 @@ pub struct CallArguments {
     /// The method
     method: String,
     /// What the method is given: text, hex:00ff, or base64:AP8=
-    #[arg(conflicts_with = "file")]
+    #[arg(conflicts_with = "file", allow_negative_numbers = true)]
     input: Option<String>,
     /// The same from a file; `-` for standard input
     #[arg(long, value_name = "FILE")]
@@ -253,7 +252,7 @@ fn call(session: &mut Session, arguments: CallArguments) -> Outcome {
     let store = session.open(Access::Write)?;
     let keyspace = store.keyspace(&arguments.keyspace)?;
     let call = Call::new(arguments.class, arguments.method, input);
-    let answer = Classes::of(&store).call(&keyspace, &arguments.key, &call).map_err(Error::from)?;
+    let answer = Classes::of(&store).call(&keyspace, &arguments.key, &call)?;
     if session.output.is_json() {
         let text = std::str::from_utf8(&answer).ok();
         return session.output.json(&json!({ "base64": to_base64(&answer), "text": text }));

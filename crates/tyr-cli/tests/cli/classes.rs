@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::thread;
 
 use rustix::process::Signal;
+use serde_json::Value;
 
 use crate::nodes::{Nodes, get};
 use crate::shell::{Shell, lines, refusal, succeeded};
@@ -11,7 +12,7 @@ use crate::shell::{Shell, lines, refusal, succeeded};
 const REGISTER: &str = r#"
 return { name = "register", methods = {
   set = { kind = "call", run = function(cx, blob, input)
-    if blob:size() > 0 then cx:fail("AlreadyExists", "it is set") end
+    if blob:size() > 0 then cx:fail("AlreadyExists", "it is set", 17) end
     blob:write(0, input)
   end },
   get = { kind = "query", run = function(cx, blob) return blob:read(0, 4096) end },
@@ -39,6 +40,11 @@ fn a_class_is_tried_installed_enabled_and_called() {
     shell.ok(call(&["one", "register", "set", "first"]));
     let taken = shell.refused(call(&["one", "register", "set", "second"]));
     assert_eq!((taken.0, taken.1.as_str(), taken.2.as_str()), (4, "AlreadyExists", "it is set"));
+    let failed = shell.run([&call(&["one", "register", "set", "-5"])[..], &["--json"]].concat());
+    let told: Value = serde_json::from_slice(&failed.stderr).unwrap();
+    assert_eq!(told["error"]["code"], 17);
+    let failed = shell.run(call(&["one", "register", "set", "-5"]));
+    assert_eq!(String::from_utf8_lossy(&failed.stderr), "tyr: it is set (code 17)\n");
     assert_eq!(shell.ok(call(&["one", "register", "get"])), b"first");
     assert_eq!(shell.json(call(&["one", "register", "get"]))[0]["base64"], "Zmlyc3Q=");
     assert_eq!(shell.ok(["get", "registers", "one"]), b"first");
