@@ -33,13 +33,15 @@ end() {
     while kill -0 $all 2>/dev/null; do sleep 0.01; done
 }
 
+bare_psql() { psql --no-psqlrc --quiet --tuples-only --no-align "$@"; }
+
 # Writes down what it was told is committed, one number after the other.
 client() {
     seq "$2" $(($2 + 99999)) | sed "s/.*/insert into told values ($1, &) returning n;/" |
-        psql --no-psqlrc --quiet --tuples-only --no-align >>"$beside/told-$1" 2>/dev/null || true
+        bare_psql >>"$beside/told-$1" 2>/dev/null || true
 }
 
-query() { psql --no-psqlrc --quiet --tuples-only --no-align --command "$1"; }
+query() { bare_psql --command "$1"; }
 
 check() {
     for number in 1 2 3; do
