@@ -121,7 +121,7 @@ const STAGES: [Stage; 3] = [
                 "trial",
                 &["test", "--locked", "--workspace", "--test", "trial", "--", "--nocapture"],
             ),
-            // From the program of the commit before this one.
+            // From the older program.
             Step { name: "upgrade", action: Action::Script(".ci/upgrade", &[]) },
             Step { name: "readme", action: Action::Example("readme") },
         ],
