@@ -2,8 +2,9 @@
 //!
 //! | question | found by |
 //! |---|---|
-//! | who in flight meets a write | `special`: no plain writes; and `appends`, at the end |
-//! | who in flight meets a read of bytes | `spans`, `special`, `appends` |
+//! | who in flight meets a write | `looked`, `attributes`, `cutting` |
+//! | who in flight meets a write behind the end | the same, and `appends` |
+//! | who in flight meets a read of bytes | `spans`, `cutting`, `appends` |
 //! | who in flight meets a condition on bytes | the last in `order`; then as for a read |
 //! | who in flight meets an append | `special`; all, if a write ends behind the blob (`ends`) |
 //! | who comes before me | `order`, from my timestamp down |
@@ -20,7 +21,7 @@ use std::ops::ControlFlow;
 
 use foldhash::fast::FixedState;
 use smallvec::SmallVec;
-use tyr_types::Timestamp;
+use tyr_types::{ByteRange, Timestamp};
 
 use super::claims::{Candidate, Claims, Standing, appended, cut_end, nearest_of};
 use super::in_flight::{Claim, ClaimKind};
@@ -54,8 +55,14 @@ pub(crate) struct ClaimIndex {
     order: BTreeSet<(Timestamp, Slot)>,
     /// Of those in flight, what reads, requires or cuts something.
     special: BTreeSet<(Timestamp, Slot)>,
+    /// Of those, what cuts something.
+    cutting: BTreeSet<(Timestamp, Slot)>,
+    /// Of those, what reads or requires size or existence.
+    attributes: BTreeSet<(Timestamp, Slot)>,
     /// Of those in flight, what appends.
     appends: BTreeSet<(Timestamp, Slot)>,
+    /// The bytes that those in flight read or require.
+    looked: Spans,
     /// The bytes of plain writes in flight.
     spans: Spans,
     /// Bytes that those in flight append.
@@ -111,13 +118,26 @@ impl ClaimIndex {
                 }
                 let spans = self.spans.overlapping(own.claim.footprint.range);
                 self.visit(spans, &mut visit)?;
-                last_first(&self.special, &mut visit, usize::MAX)?;
+                last_first(&self.cutting, &mut visit, usize::MAX)?;
                 last_first(&self.appends, &mut visit, usize::MAX)
             }
             (true, _) => last_first(&self.order, &mut visit, usize::MAX),
-            (false, ClaimKind::Write { end }) if is_outgrown(own, end) => {
-                last_first(&self.appends, &mut visit, usize::MAX)?;
-                last_first(&self.special, &mut visit, usize::MAX)
+            (false, ClaimKind::Write { end }) => {
+                if is_outgrown(own, end) {
+                    last_first(&self.appends, &mut visit, usize::MAX)?;
+                }
+                let at = |slot: Slot| match self.all.get(&slot)?.standing {
+                    Standing::InFlight(at) => Some((at, slot)),
+                    Standing::Waiting { .. } | Standing::Parked | Standing::Past => None,
+                };
+                let looked = self.looked.overlapping(own.claim.footprint.range);
+                let mut looked: Vec<(Timestamp, Slot)> = looked.filter_map(at).collect();
+                looked.sort_unstable();
+                self.visit(looked.into_iter().rev().map(|(_, slot)| slot), &mut visit)?;
+                if own.claim.footprint.is_attributes {
+                    last_first(&self.attributes, &mut visit, usize::MAX)?;
+                }
+                last_first(&self.cutting, &mut visit, usize::MAX)
             }
             (false, _) => last_first(&self.special, &mut visit, usize::MAX),
         }
@@ -190,9 +210,11 @@ impl ClaimIndex {
         if own.clone().any(|claim| claim.footprint.is_attributes) {
             self.order.iter().for_each(|(_, slot)| look(*slot));
         } else {
-            let spans = own.clone().flat_map(|claim| self.spans.overlapping(claim.footprint.range));
-            spans.for_each(&mut look);
-            self.special.iter().chain(&self.appends).for_each(|(_, slot)| look(*slot));
+            for spans in [&self.spans, &self.looked] {
+                let of_bytes = own.clone().map(|claim| claim.footprint.range);
+                of_bytes.flat_map(|range| spans.overlapping(range)).for_each(&mut look);
+            }
+            self.cutting.iter().chain(&self.appends).for_each(|(_, slot)| look(*slot));
         }
         nearest
     }
@@ -277,8 +299,16 @@ impl ClaimIndex {
                 self.reserved += reserves(&own.claims);
                 for claim in &own.claims {
                     match claim.kind {
-                        ClaimKind::Read | ClaimKind::Condition | ClaimKind::Cut { .. } => {
+                        ClaimKind::Read | ClaimKind::Condition => {
                             self.special.insert((at, slot));
+                            self.looked.insert(claim.footprint.range, slot);
+                            if claim.footprint.is_attributes {
+                                self.attributes.insert((at, slot));
+                            }
+                        }
+                        ClaimKind::Cut { .. } => {
+                            self.special.insert((at, slot));
+                            self.cutting.insert((at, slot));
                         }
                         ClaimKind::Append { .. } => {
                             self.appends.insert((at, slot));
@@ -302,11 +332,19 @@ impl ClaimIndex {
             }
             Standing::InFlight(at) => {
                 self.order.remove(&(at, slot));
-                self.special.remove(&(at, slot));
+                for set in [&mut self.special, &mut self.cutting, &mut self.attributes] {
+                    set.remove(&(at, slot));
+                }
                 self.appends.remove(&(at, slot));
                 self.reserved -= reserves(&own.claims);
-                for claim in own.claims.iter().filter(|claim| is_plain(claim)) {
-                    self.spans.remove(claim.footprint.range, slot);
+                for claim in &own.claims {
+                    match claim.kind {
+                        ClaimKind::Read | ClaimKind::Condition => {
+                            self.looked.remove(claim.footprint.range, slot);
+                        }
+                        ClaimKind::Write { .. } => self.spans.remove(claim.footprint.range, slot),
+                        ClaimKind::Cut { .. } | ClaimKind::Append { .. } => {}
+                    }
                 }
             }
             Standing::Parked | Standing::Past => {}
@@ -317,20 +355,30 @@ impl ClaimIndex {
     pub fn invariants(&self, standing: impl Fn(Slot) -> Standing) {
         let claims = || self.iter();
         assert_eq!(claims().count(), self.len, "claims are counted");
-        let (mut expected, mut spans) = (Self::default(), BTreeSet::new());
+        let (mut expected, mut spans, mut looked) =
+            (Self::default(), BTreeSet::new(), BTreeSet::new());
         for (slot, own) in &self.all {
             assert_eq!(own.standing, standing(*slot), "an index knows how each stands: {slot:?}");
             if let Standing::InFlight(_) = own.standing {
-                let plain = own.claims.iter().filter(|claim| is_plain(claim));
-                let ranges = plain.map(|claim| claim.footprint.range);
-                let bytes = ranges.filter(|range| !range.is_empty());
-                spans.extend(bytes.map(|range| (*slot, range.start, range.end)));
+                for claim in own.claims.iter().filter(|claim| !claim.footprint.range.is_empty()) {
+                    let ByteRange { start, end } = claim.footprint.range;
+                    match claim.kind {
+                        ClaimKind::Write { .. } => _ = spans.insert((*slot, start, end)),
+                        ClaimKind::Read | ClaimKind::Condition => {
+                            looked.insert((*slot, start, end));
+                        }
+                        ClaimKind::Cut { .. } | ClaimKind::Append { .. } => {}
+                    }
+                }
             }
             expected.insert(own.claims.clone(), &|_| own.standing);
         }
         assert_eq!(expected.order, self.order, "who is in flight has a place");
         assert_eq!(expected.special, self.special, "what is no plain write is known");
+        assert_eq!(expected.cutting, self.cutting, "what cuts is known");
+        assert_eq!(expected.attributes, self.attributes, "who looks at attributes is known");
         assert_eq!(expected.appends, self.appends, "what appends is known");
+        assert_eq!(looked.len(), self.looked.len(), "the bytes looked at in flight are known");
         assert_eq!(spans.len(), self.spans.len(), "the bytes of plain writes in flight are known");
         assert_eq!(expected.reserved, self.reserved, "what is reserved is counted");
         assert_eq!(expected.queue, self.queue, "who waits has a place");
@@ -345,16 +393,6 @@ impl ClaimIndex {
 /// Whether a plain write that ends there moves the end of the blob, and the claim is on that.
 fn is_outgrown(own: Candidate<'_>, end: u64) -> bool {
     own.end.is_some_and(|size| end > size)
-}
-
-fn is_plain(claim: &Claim) -> bool {
-    match claim.kind {
-        ClaimKind::Write { .. } => true,
-        ClaimKind::Read
-        | ClaimKind::Condition
-        | ClaimKind::Cut { .. }
-        | ClaimKind::Append { .. } => false,
-    }
 }
 
 /// Whether it meets plain writes.
