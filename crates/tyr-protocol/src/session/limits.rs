@@ -9,18 +9,19 @@
 //! flight, since it costs a node little to refuse them: so a client that asks for little finds out
 //! at once that others have gone.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use tyr_types::NodeId;
 
 use super::event::CallId;
 use crate::abort::Abort;
 
-/// For so long a transaction waits until a node may be sent more, or has room for it, in
-/// microseconds. What a node takes in is done in a quarter of a second; but one whose memory is
-/// full of what is not written back yet takes nothing more until a part of that is on its disk,
-/// which takes seconds.
-pub(super) const ROOM_WAIT_US: u64 = 8_000_000;
+/// Of its time a call leaves this part, one in so many, to what comes when a node has room: until
+/// then a transaction waits for that. What a node takes in is done in a quarter of a second; but
+/// thousands may have come before it, and a node whose memory is full of what is not written back
+/// yet takes nothing more until a part of that is on its disk, which takes seconds.
+pub(super) const ROOM_RESERVE: u64 = 4;
 
 /// Between a refusal and the next time that the same transaction is sent, in microseconds; doubled
 /// with each refusal, up to [`ROOM_PAUSE_MAX_US`].
@@ -59,9 +60,9 @@ struct Of {
     /// Bytes that they carry.
     in_flight_len: u64,
     limit: Option<Limit>,
-    /// Those that wait until it may be sent more, first come first, with their bytes. Some may have
-    /// gone.
-    waiting: VecDeque<(CallId, u64)>,
+    /// The bytes of those that wait until it may be sent more, by when their calls end: whoever has
+    /// the least time left goes first, also who was sent and refused. Some may have gone.
+    waiting: BTreeMap<(u64, CallId), u64>,
 }
 
 impl Of {
@@ -109,13 +110,15 @@ impl Limits {
         (of.in_flight >= limit.max && !are_few).then(|| limit.why.clone())
     }
 
-    /// A transaction of `len` bytes waits from now on until the node may be sent more; `false` when
-    /// too much waits already.
-    pub fn wait(&mut self, node: NodeId, call: CallId, len: u64) -> bool {
+    /// A transaction of `len` bytes waits from now on until the node may be sent more, in a call
+    /// that ends at `deadline_us`; `false` when too much waits already.
+    pub fn wait(&mut self, node: NodeId, call: CallId, deadline_us: u64, len: u64) -> bool {
+        let waiting = &mut self.nodes.entry(node).or_default().waiting;
+        let Entry::Vacant(place) = waiting.entry((deadline_us, call)) else { return true };
         if self.waiting_len + len > WAITING_LEN_MAX {
             return false;
         }
-        self.nodes.entry(node).or_default().waiting.push_back((call, len));
+        place.insert(len);
         (self.waiting, self.waiting_len) = (self.waiting + 1, self.waiting_len + len);
         true
     }
@@ -126,12 +129,12 @@ impl Limits {
             return None;
         }
         let is_next = |(node, of): (&NodeId, &Of)| {
-            let (call, len) = of.waiting.front()?;
+            let ((_, call), len) = of.waiting.first_key_value()?;
             self.refusal(*node, *len, now_us).is_none().then_some((*node, *call))
         };
         let (node, call) = self.nodes.iter().find_map(is_next)?;
         let of = self.nodes.get_mut(&node).expect("somebody waits for it");
-        let (_, len) = of.waiting.pop_front().expect("it was just there");
+        let (_, len) = of.waiting.pop_first().expect("it was just there");
         (self.waiting, self.waiting_len) = (self.waiting - 1, self.waiting_len - len);
         debug_assert!(self.waiting > 0 || self.waiting_len == 0, "what waits is counted");
         Some((node, call))
@@ -299,24 +302,25 @@ mod tests {
         limits.over(NODE, 16 << 10);
         assert_eq!(limits.refusal(NODE, FEW_LEN, 20), Some(full()), "that is not a small one");
     }
+
     #[test]
-    fn those_who_wait_go_in_turn_as_soon_as_there_is_room_for_the_first() {
+    fn those_who_wait_go_as_soon_as_there_is_room_for_who_has_the_least_time_left() {
         let mut limits = with_in_flight(12);
         limits.refused(NODE, &full(), 5, 10);
         for call in 0..3 {
-            assert!(limits.wait(NODE, CallId(call), LEN));
+            assert!(limits.wait(NODE, CallId(call), 30 - 10 * call, LEN));
         }
-        assert!(!limits.wait(NODE, CallId(9), WAITING_LEN_MAX - 2 * LEN), "that is too much");
+        assert!(!limits.wait(NODE, CallId(9), 10, WAITING_LEN_MAX - 2 * LEN), "that is too much");
         limits.invariants();
         (0..6).for_each(|_| limits.over(NODE, LEN));
         assert_eq!(limits.next(20), None, "six are in flight, and six may be");
         limits.over(NODE, LEN);
-        assert_eq!(limits.next(20), Some((NODE, CallId(0))));
+        assert_eq!(limits.next(20), Some((NODE, CallId(2))));
         limits.sent(NODE, LEN);
         assert_eq!(limits.next(20), None);
         assert_eq!(limits.next(10 + FORGOTTEN_US), Some((NODE, CallId(1))));
         limits.expire(10 + FORGOTTEN_US);
-        assert_eq!(limits.next(10 + FORGOTTEN_US), Some((NODE, CallId(2))));
+        assert_eq!(limits.next(10 + FORGOTTEN_US), Some((NODE, CallId(0))));
         limits.invariants();
     }
 }

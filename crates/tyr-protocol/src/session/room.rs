@@ -7,20 +7,25 @@
 //! ```
 //!
 //! It is sent under the same id, and to the same head of the same map it is no retry: to that it is
-//! what the network may always have doubled (F4). Both end after
-//! `ROOM_WAIT_US` in the node's words. That, and how many may be in flight, is in
-//! [`limits`](super::limits).
+//! what the network may always have doubled (F4). Both end in the node's words when three quarters
+//! of the call's time are over. How many may be in flight is in [`limits`](super::limits).
 
 use tyr_types::{ErrorKind, NodeId};
 
 use super::effect::Effect;
 use super::event::CallId;
-use super::limits::{ROOM_PAUSE_MAX_US, ROOM_PAUSE_US};
+use super::limits::{ROOM_PAUSE_MAX_US, ROOM_PAUSE_US, ROOM_RESERVE};
 use super::routing::pause_us;
 use super::{Session, Task};
 use crate::abort::Abort;
 
 impl Session {
+    /// Until when a call waits for room.
+    fn patient_until_us(&self, call: CallId) -> Option<u64> {
+        let deadline_us = self.calls.get(&call)?.deadline_us;
+        Some(deadline_us.saturating_sub(self.config.deadline_us / ROOM_RESERVE))
+    }
+
     /// A node is not to be sent more: a transaction that was not sent yet waits for a moment.
     pub(super) fn wait_for_room(
         &mut self,
@@ -29,13 +34,14 @@ impl Session {
         abort: Abort,
         effects: &mut Vec<Effect>,
     ) {
+        let Some(until_us) = self.patient_until_us(call) else { return };
         let Some(in_flight) = self.calls.get_mut(&call) else { return };
         let Task::Commit(submission) = &mut in_flight.task else { return };
         debug_assert!(!submission.is_sent(), "F4: what a node has is asked about at once");
         let now_us = self.now_us;
-        let until_us = submission.patient_until_us(now_us);
-        let is_queued = submission.queued_at == Some(to);
-        if now_us >= until_us || !is_queued && !self.limits.wait(to, call, submission.len) {
+        let (is_queued, end_us) = (submission.queued_at == Some(to), in_flight.deadline_us);
+        let is_late = now_us >= until_us;
+        if is_late || !is_queued && !self.limits.wait(to, call, end_us, submission.len) {
             return self.give_up(call, abort, effects);
         }
         submission.queued_at = Some(to);
@@ -59,12 +65,12 @@ impl Session {
     /// sent again after a pause. `false` when that has gone on for long enough.
     pub(super) fn wait_after_refusal(&mut self, call: CallId, abort: &Abort) -> bool {
         let now_us = self.now_us;
+        let Some(until_us) = self.patient_until_us(call) else { return false };
         let Some(in_flight) = self.calls.get_mut(&call) else { return false };
         let Task::Commit(submission) = &mut in_flight.task else { return false };
         if abort.kind != ErrorKind::Unavailable || submission.is_question {
             return false;
         }
-        let until_us = submission.patient_until_us(now_us);
         submission.refusals += 1;
         let salt = self.client ^ submission.sequence();
         let pause_us = pause_us(ROOM_PAUSE_US, ROOM_PAUSE_MAX_US, submission.refusals, salt);

@@ -13,7 +13,7 @@ use tyr_types::{
 
 use super::event::CallId;
 use super::gather::Question;
-use super::limits::{Limits, ROOM_WAIT_US};
+use super::limits::Limits;
 use super::reading::{Ask, Target};
 use super::routing::{Sent, pause_us};
 use super::{Answer, Effect, Session, Task, fail};
@@ -41,8 +41,6 @@ pub(super) struct Submission {
     head: Option<Sent>,
     /// Where it waits until more may be sent there.
     pub queued_at: Option<NodeId>,
-    /// Until when it waits so, or for a node that had no room for it.
-    patient_until_us: Option<u64>,
     /// How often a node had no room for it.
     pub refusals: u32,
     /// Where it was sent and refused at the door last.
@@ -62,7 +60,6 @@ impl Submission {
             is_question,
             head: None,
             queued_at: None,
-            patient_until_us: None,
             refusals: 0,
             refused_at: None,
             refusal: None,
@@ -94,11 +91,6 @@ impl Submission {
         if let Some(head) = head {
             limits.sent(head.to, self.len);
         }
-    }
-
-    /// Until when it waits for room, counted from when it first did.
-    pub fn patient_until_us(&mut self, now_us: u64) -> u64 {
-        *self.patient_until_us.get_or_insert(now_us + ROOM_WAIT_US)
     }
 
     /// The head has refused it at the door: it was as good as not sent.
@@ -359,7 +351,7 @@ impl Session {
         let transaction = Transaction { id, ..(*submission.transaction).clone() };
         submission.wait_for(None, &mut self.limits);
         submission.transaction = Arc::new(transaction);
-        (submission.tries, submission.patient_until_us, submission.refused_at) = (0, None, None);
+        (submission.tries, submission.refused_at) = (0, None);
         self.submit(call, effects);
     }
 
