@@ -14,8 +14,8 @@ use super::driver::{READS_MAX, absent_is_none};
 use super::store::{FileSystem, Shared};
 use crate::error::{Error, Result};
 use crate::layout::key::{self, Blob, Role, Space};
-use crate::layout::record::RECORD_LEN;
-use crate::plan::known::{FileFacts, Others, SEGMENTS_MAX};
+use crate::layout::record::{Access, MODE_AT, RECORD_LEN};
+use crate::plan::known::{FileFacts, Others, SEGMENTS_MAX, named};
 use crate::plan::overlay::{Overlay, Part};
 use crate::plan::{Basis, Change, Condition, Draft, Found, Known, Operation, Stop, Want};
 
@@ -222,6 +222,13 @@ impl Bundle {
                 let found = self.see(shared, blob, 0..*len)?;
                 known.learn_blob(blob.clone(), *len, found);
             }
+            Want::Access(directory) => {
+                let header = Blob::header(*directory);
+                let range = MODE_AT..MODE_AT + Access::LEN as u64;
+                let found = self.see(shared, &header, range)?;
+                let access = found.map(|found| named(&header, Access::decode(&found.bytes)));
+                known.learn_access(*directory, access.transpose()?);
+            }
             Want::Tail(blob, from) => {
                 let found = self.see(shared, blob, *from..u64::MAX)?;
                 let bytes = found.map(|found| found.bytes).unwrap_or_default();
@@ -375,6 +382,9 @@ impl Bundle {
         for want in wants {
             match want {
                 Want::Blob(blob, _) | Want::Tail(blob, _) => self.require_version(shared, blob)?,
+                Want::Access(directory) => {
+                    self.require_version(shared, &Blob::header(*directory))?;
+                }
                 Want::File(number) => {
                     for blob in key::first_group(*number) {
                         self.require_version(shared, &blob)?;

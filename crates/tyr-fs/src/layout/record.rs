@@ -199,13 +199,17 @@ impl Access {
         bytes
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self> {
-        let at = MODE_AT as usize;
-        let access = Self {
-            mode: u32_at(bytes, at),
-            owner: u32_at(bytes, at + 4),
-            group: u32_at(bytes, at + 8),
-        };
+    /// Of its bytes.
+    ///
+    /// # Errors
+    /// `EIO` for what they cannot be.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        if bytes.len() != Self::LEN {
+            let len = bytes.len();
+            return Err(Error::damaged(format!("its rights have {len} bytes, not {}", Self::LEN)));
+        }
+        let [mode, owner, group] = [0, 4, 8].map(|at| u32_at(bytes, at));
+        let access = Self { mode, owner, group };
         match access.mode & !MODE_MASK {
             0 => Ok(access),
             _ => Err(Error::damaged(format!("its mode is {:#o}", access.mode))),
@@ -322,7 +326,7 @@ impl Record {
         let body = bytes[BODY_AT..].try_into().expect("384 bytes are left");
         Ok(Self {
             identity,
-            access: Access::decode(bytes)?,
+            access: Access::decode(&bytes[MODE_AT as usize..][..Access::LEN])?,
             links: u32_at(bytes, LINKS_AT as usize),
             times: Times { mtime: time(32), ctime: time(40), atime: time(48), btime: time(56) },
             device: u32_at(bytes, 64),
@@ -396,7 +400,7 @@ impl Entry {
             let text = format!("a reference has {REFERENCE_LEN} bytes, this has {}", from.len());
             return Err(Error::damaged(text));
         }
-        let access = Access::decode(from)?;
+        let access = Access::decode(&from[MODE_AT as usize..][..Access::LEN])?;
         Ok(Self::Reference(Reference { kind, number, access }))
     }
 

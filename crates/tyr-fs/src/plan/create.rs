@@ -1,5 +1,5 @@
 //! Making files, directories, symlinks and special files: one transaction without reads, but of the
-//! parent's header.
+//! parent's rights.
 
 use super::draft::{Condition, Draft};
 use super::known::Known;
@@ -38,7 +38,7 @@ impl Operation for Create {
 
     fn plan(&self, known: &Known) -> Plan<Draft<Seen>> {
         let Place { directory, name } = &self.place;
-        let parent = known.parent(*directory)?.record.access;
+        let parent = known.parent_access(*directory)?;
         if known.is_careful && known.entry(&self.place, 0)?.is_some() {
             return Err(exists(&self.place).into());
         }

@@ -9,13 +9,16 @@ use crate::error::{Error, Result};
 use crate::layout::forward::Place;
 use crate::layout::header::Header;
 use crate::layout::key::{Blob, Role, Space};
-use crate::layout::record::{Entry, RECORD_LEN, Record};
+use crate::layout::record::{Access, Entry, RECORD_LEN, Record};
 
 /// Something that has to be read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Want {
     /// Size and version of a blob, and so many of its first bytes.
     Blob(Blob, u64),
+    /// Rights, owner and group of the directory of this number: what does not change with the names
+    /// in it, so that nobody who adds or removes some is waited for.
+    Access(u64),
     /// The bytes of a blob from here on, to its end. The draft requires its version.
     Tail(Blob, u64),
     /// Inode, forward and first segment of the file of this number, at one moment.
@@ -102,6 +105,7 @@ impl FileFacts {
 pub struct Known {
     /// With how many first bytes.
     blobs: BTreeMap<Blob, (u64, Option<Found>)>,
+    accesses: BTreeMap<u64, Option<Access>>,
     tails: BTreeMap<(Blob, u64), Bytes>,
     files: BTreeMap<u64, FileFacts>,
     segments: BTreeMap<(u64, u32), Vec<u32>>,
@@ -120,6 +124,11 @@ impl Known {
     /// A blob, or that there is none.
     pub fn learn_blob(&mut self, blob: Blob, len: u64, found: Option<Found>) {
         self.blobs.insert(blob, (len, found));
+    }
+
+    /// The rights of a directory, or that there is none.
+    pub fn learn_access(&mut self, directory: u64, access: Option<Access>) {
+        self.accesses.insert(directory, access);
     }
 
     /// What a blob has from there on.
@@ -154,6 +163,12 @@ impl Known {
             Some((known, Some(found))) if *known >= len.min(found.size) => Ok(Some(found)),
             _ => Err(Stop::Read(Want::Blob(blob.clone(), len))),
         }
+    }
+
+    /// The rights of a directory, `None` where it is gone.
+    pub(super) fn access(&self, directory: u64) -> Plan<Option<Access>> {
+        let known = self.accesses.get(&directory).copied();
+        known.ok_or(Stop::Read(Want::Access(directory)))
     }
 
     /// What a blob has from there on, which is of whatever version it had when it was read.

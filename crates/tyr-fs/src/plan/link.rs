@@ -38,7 +38,7 @@ impl Operation for Link {
             return Err(Error::new(Errno::PERM, "a directory has one name").into());
         }
         let home = known.home(&self.node, u64::MAX)?;
-        known.parent(self.place.directory)?;
+        known.expect_parent(self.place.directory)?;
         if known.is_careful && known.entry(&self.place, 0)?.is_some() {
             return Err(exists(&self.place).into());
         }

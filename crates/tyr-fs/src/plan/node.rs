@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::layout::forward::Place;
 use crate::layout::header::Header;
 use crate::layout::key::{Blob, ROOT};
-use crate::layout::record::{Entry, Kind, RECORD_LEN, Record};
+use crate::layout::record::{Access, Entry, Kind, RECORD_LEN, Record};
 
 /// A file, as it was seen: which it is, and where its record was. It stays good whatever is renamed
 /// since, as long as the file is there.
@@ -111,10 +111,24 @@ impl Known {
 
     /// A directory in which a name is looked for or changed.
     pub(super) fn parent(&self, number: u64) -> Plan<Header> {
-        self.directory(number)?.ok_or_else(|| {
-            let text = format!("the directory (number {number}) was removed");
-            Error::new(Errno::NOENT, text).into()
-        })
+        self.directory(number)?.ok_or_else(|| removed(number).into())
+    }
+
+    /// There is a directory in which a name is made: its fence is required, so that only who is
+    /// careful looks.
+    pub(super) fn expect_parent(&self, number: u64) -> Plan<()> {
+        if self.is_careful {
+            self.parent(number)?;
+        }
+        Ok(())
+    }
+
+    /// The rights of a directory in which a name is made. Who is careful looks at all of it.
+    pub(super) fn parent_access(&self, number: u64) -> Plan<Access> {
+        match self.is_careful {
+            true => Ok(self.parent(number)?.record.access),
+            false => self.access(number)?.ok_or_else(|| removed(number).into()),
+        }
     }
 
     /// The size of the file whose record is there.
@@ -138,6 +152,10 @@ impl Known {
         };
         found.ok_or(Stop::Again)
     }
+}
+
+fn removed(directory: u64) -> Error {
+    Error::new(Errno::NOENT, format!("the directory (number {directory}) was removed"))
 }
 
 fn gone(node: &Node) -> Error {

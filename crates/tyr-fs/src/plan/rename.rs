@@ -66,7 +66,7 @@ impl Operation for Rename {
         let (from, to, now) = (&self.from, &self.to, self.end.now);
         let Some(source) = named(known, from)? else { return Err(no_such(from).into()) };
         let target = named(known, to)?;
-        known.parent(to.directory)?;
+        known.expect_parent(to.directory)?;
         let done = Draft::new().answering(Removed::Name);
         let target = match (self.mode, target) {
             (RenameMode::NoReplace, Some(_)) => {
