@@ -100,7 +100,9 @@ trial-logs MINUTES="30" *ARGS: (trial "run --seed $(date +%s) --nodes 5 --faults
 fs-kills *ARGS: (trial "single" "files" ARGS)
 
 # Ten thousand tasks of a hundred programs make two million files in one directory that is listed all the time: none fails, each is there once; `just fs-crowd --times 10` for less.
-fs-crowd *ARGS: (trial "single" "files-crowd" ARGS)
+fs-crowd *ARGS:
+    cargo build --profile sim -p tyr-cli -p tyr-trial
+    "${CARGO_TARGET_DIR:-target}/sim/tyr-trial" single files-crowd {{ ARGS }}
 
 # A node joins and another is drained while programs change a file system: no change fails, none takes 5 s.
 fs-moves: (trial "single" "files-moved")
