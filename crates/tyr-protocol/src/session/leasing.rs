@@ -176,8 +176,7 @@ impl Session {
     pub(super) fn resume_lease(&mut self, call: CallId, effects: &mut Vec<Effect>) {
         let Some(Task::Lease(leasing)) = self.calls.get(&call).map(|it| &it.task) else { return };
         if let Some(asked) = leasing.asked.filter(|_| !leasing.is_in_line) {
-            let other = self.another_than(asked); // It may be gone, and the others know.
-            self.fetch_map(other, effects);
+            self.ask_others_than(asked, effects);
         }
         self.ask_for_lease(call, effects);
     }

@@ -27,9 +27,21 @@ impl Session {
         }
     }
 
+    /// A node is silent. It may be gone, and nobody else would say so: another is asked for its
+    /// map, unless one has just told it.
+    pub(super) fn ask_others_than(&mut self, silent: NodeId, effects: &mut Vec<Effect>) {
+        let is_told = |told_us| self.now_us < told_us + self.config.read_retry_us;
+        if self.told_us.is_some_and(is_told) {
+            return;
+        }
+        let live: Vec<NodeId> = self.map.live().filter(|other| *other != silent).collect();
+        let other = self.routing.choose(&live, &routing::Tries::new(), self.now_us);
+        self.fetch_map(other, effects);
+    }
+
     /// A node said its newest map: what waited for a newer one goes on.
     pub(super) fn install(&mut self, map: Arc<ClusterMap>, effects: &mut Vec<Effect>) {
-        self.fetching_until_us = 0;
+        (self.fetching_until_us, self.told_us) = (0, Some(self.now_us));
         let is_newer = map.epoch > self.map.epoch;
         if is_newer {
             self.map = map;

@@ -146,6 +146,8 @@ pub struct Session {
     sizes: Sizes,
     /// Until when the answer to the last `FetchMap` is waited for.
     fetching_until_us: u64,
+    /// When a node last told its newest map.
+    told_us: Option<u64>,
     pub(crate) rules: Rules,
 }
 
@@ -180,6 +182,7 @@ impl Session {
             clock: Clock::default(),
             sizes: Sizes::default(),
             fetching_until_us: 0,
+            told_us: None,
             rules: Rules::default(),
         }
     }

@@ -139,8 +139,7 @@ impl Session {
         let Some(silent) = moment.open.first().copied() else {
             return self.ask_for_moment(call, effects);
         };
-        let other = self.another_than(silent); // It may be gone, and the others know.
-        self.fetch_map(other, effects);
+        self.ask_others_than(silent, effects);
         self.ask_open(call, effects);
     }
 

@@ -125,8 +125,7 @@ impl Session {
             return;
         };
         if let Some(asked) = notifying.asked {
-            let other = self.another_than(asked); // It may be gone, and the others know.
-            self.fetch_map(other, effects);
+            self.ask_others_than(asked, effects);
         }
         self.send_notice(call, effects);
     }

@@ -103,8 +103,7 @@ impl Session {
             let is_only = self.map.holders(&open.blob, open.question.chunk).len() == 1;
             self.routing.is_late(sent.to, self.now_us);
             if is_only {
-                let other = self.another_than(sent.to); // It may be gone, and nobody else says so.
-                self.fetch_map(other, effects);
+                self.ask_others_than(sent.to, effects);
             }
         }
         self.send_question(number, effects);

@@ -8,8 +8,6 @@ use std::collections::BTreeMap;
 use smallvec::SmallVec;
 use tyr_types::{Epoch, NodeId};
 
-use super::Session;
-
 /// How long a node is avoided after it was silent: as long as its lease at most.
 const AVOIDED_US: u64 = 2_000_000;
 
@@ -93,14 +91,6 @@ pub(super) fn pause_us(first_us: u64, max_us: u64, tries: u32, salt: u64) -> u64
     let doubled = first_us.saturating_mul(1 << tries.saturating_sub(1).min(20)).min(max_us);
     let spread = salt.wrapping_add(u64::from(tries)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     (doubled + (doubled / 4) * spread / (1 << 32)).max(1)
-}
-
-impl Session {
-    /// A node that lives, if there is one, other than `node`.
-    pub(super) fn another_than(&mut self, node: NodeId) -> Option<NodeId> {
-        let live: Vec<NodeId> = self.map.live().filter(|other| *other != node).collect();
-        self.routing.choose(&live, &Tries::new(), self.now_us)
-    }
 }
 
 #[cfg(test)]

@@ -209,8 +209,7 @@ impl Session {
         }
         if let Some(silent) = silent {
             self.routing.is_late(silent, now_us);
-            let other = self.another_than(silent); // It may be gone, and the others know.
-            self.fetch_map(other, effects);
+            self.ask_others_than(silent, effects);
         }
     }
 

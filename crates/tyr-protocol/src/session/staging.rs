@@ -173,8 +173,7 @@ impl Session {
             None => self.fetch_map(None, effects),
         }
         if let Some(silent) = silent {
-            let other = self.another_than(silent); // It may be gone, and the others know.
-            self.fetch_map(other, effects);
+            self.ask_others_than(silent, effects);
         }
     }
 

@@ -82,9 +82,7 @@ impl Session {
                     match &in_flight.task {
                         Task::Commit(submission) => {
                             if let Some(head) = submission.waits_for() {
-                                // It may be gone, and nobody else would say so.
-                                let other = self.another_than(head);
-                                self.fetch_map(other, effects);
+                                self.ask_others_than(head, effects);
                             }
                             self.submit(call, effects);
                         }

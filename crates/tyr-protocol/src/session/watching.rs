@@ -182,8 +182,7 @@ impl Session {
             }
         }
         if let Some(node) = silent {
-            let other = self.another_than(node); // It may be gone, and the others know.
-            self.fetch_map(other, effects);
+            self.ask_others_than(node, effects);
         }
         self.watches.due_us = self.watches.first_due_us();
         if let Some(due_us) = self.watches.due_us {

@@ -313,3 +313,19 @@ fn who_waits_for_the_only_node_that_has_it_asks_others_for_the_map() {
     client.pass(1_000_000);
     assert!(client.sent.iter().any(|(to, body)| *to != node && *body == Body::FetchMap));
 }
+
+#[test]
+fn many_that_wait_for_a_silent_node_ask_others_for_the_map_as_seldom_as_one() {
+    let mut client = Client::with_time();
+    (0..50).for_each(|_| _ = client.commit(vec![append("a", 10)]));
+    let mut asked = 0;
+    for _ in 0..400 {
+        client.sent.clear();
+        client.pass(5_000);
+        if client.has_sent(|body| *body == Body::FetchMap) {
+            asked += 1;
+            client.receive(NodeId(1), Body::NewerMap(Arc::new(map())));
+        }
+    }
+    assert!((1..=10).contains(&asked), "{asked} times in two seconds, each time answered");
+}
