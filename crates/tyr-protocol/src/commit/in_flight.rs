@@ -87,13 +87,6 @@ pub(crate) struct Claim {
     pub authority: NodeId,
 }
 
-impl Claim {
-    /// Whether it writes something of `footprint`.
-    pub fn writes(&self, footprint: Footprint) -> bool {
-        self.kind.is_write() && self.footprint.overlaps(footprint)
-    }
-}
-
 /// All claims, by blob.
 #[derive(Clone, Debug)]
 pub(crate) struct InFlight {

@@ -1,44 +1,31 @@
 //! What the read machine asks about the transactions in flight (R1..R6).
 
+use smallvec::SmallVec;
 use tyr_types::{BlobName, Leased, Operation, Timestamp, TransactionId};
 
 use super::Commit;
-use super::record::{Record, State};
+use super::record::State;
 use crate::footprint::Footprint;
+use crate::rule::Rule;
 
-/// Which of the transactions in flight somebody waits for.
+/// A transaction that writes something a read wants, as far as it is known here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Until {
-    /// Those that may still be at or below this.
-    pub up_to: Timestamp,
-    /// Those that came here no later than this arrival.
-    pub arrived: u64,
+pub(crate) struct Writer {
+    pub id: TransactionId,
+    /// Its commit timestamp, or its proposal, below which it cannot commit.
+    pub at: Timestamp,
+    pub is_decided: bool,
+    pub is_applied: bool,
+    /// Whether the authority has passed it back (R2).
+    pub is_stable: bool,
+    /// Whether its whole chain is this node and it is new here, so that it was shown nowhere yet.
+    pub is_alone: bool,
 }
 
-impl Until {
-    /// All that may still be at or below `up_to`, which the clock has reached.
-    pub fn applied_to(up_to: Timestamp) -> Self {
-        Self { up_to, arrived: u64::MAX }
-    }
-
-    /// Whether `record` is one of them.
-    fn has(self, record: &Record) -> bool {
-        let is_below = record.state.in_flight_at().is_some_and(|at| at <= self.up_to);
-        is_below && record.arrival <= self.arrived
-    }
-}
+/// The writers over a footprint; few.
+pub(crate) type Writers = SmallVec<[Writer; 4]>;
 
 impl Commit {
-    /// All that are here now, at whatever timestamp they will be decided.
-    pub(crate) fn until_now(&self) -> Until {
-        Until { up_to: Timestamp::MAX, arrived: self.arrivals }
-    }
-
-    /// Whether a transaction is one of those.
-    pub(crate) fn is_pending(&self, id: TransactionId, until: Until) -> bool {
-        self.records.slot(id).is_some_and(|slot| until.has(&self.records[slot]))
-    }
-
     /// Whether a transaction is in flight that has not been applied here and can still take effect
     /// at or below `at`: whether a snapshot at `at` has to wait, whatever it reads (R5).
     pub fn is_in_flight_below(&self, at: Timestamp) -> bool {
@@ -70,50 +57,40 @@ impl Commit {
         to
     }
 
-    /// Whether all that is in flight here up to `up_to`, or all of it, and writes something of
-    /// `footprint` is applied, and stable where that is asked for (R2): then nobody can find it in
-    /// another place, or not at all.
-    pub(crate) fn is_settled(
-        &self,
-        blob: &BlobName,
-        footprint: Footprint,
-        up_to: Option<Timestamp>,
-        is_to_be_stable: bool,
-    ) -> bool {
-        self.in_flight.claims(blob).writes(footprint).all(|claim| {
+    /// The transactions validated here and not finished with that write something of `footprint`.
+    pub(crate) fn writers(&self, blob: &BlobName, footprint: Footprint) -> Writers {
+        let mut writers = Writers::new();
+        for claim in self.in_flight.claims(blob).iter() {
+            if !claim.kind.is_write() || !claim.footprint.overlaps(footprint) {
+                continue;
+            }
             let record = &self.records[claim.slot];
-            let is_above = |at: Timestamp| up_to.is_some_and(|up_to| at > up_to);
-            match record.state {
-                State::Persisting(at) | State::Validated(at) | State::Decided(at) => is_above(at),
-                State::Applied(at) => {
-                    is_above(at) || !is_to_be_stable || !record.unstable.contains(&claim.authority)
-                }
+            let (at, is_decided, is_applied) = match record.state {
+                State::Persisting(at) | State::Validated(at) => (at, false, false),
+                State::Decided(at) => (at, true, false),
+                State::Applied(at) => (at, true, true),
                 State::Waiting
                 | State::Parked
                 | State::Fenced
                 | State::Aborting
-                | State::Aborted => true,
+                | State::Aborted => continue,
+            };
+            let id = record.transaction.id;
+            let is_stable = !record.unstable.contains(&claim.authority);
+            debug_assert!(at <= self.clock || !self.rules.hold(Rule::C8), "C8: {at} was seen");
+            match writers.iter_mut().find(|writer| writer.id == id) {
+                Some(writer) => writer.is_stable &= is_stable,
+                None => writers.push(Writer {
+                    id,
+                    at,
+                    is_decided,
+                    is_applied,
+                    is_stable,
+                    is_alone: record.chain.is_alone() && record.is_new(),
+                }),
             }
-        })
-    }
-
-    /// Of the transactions that were validated here, are not applied and write something of
-    /// `footprint`, the one with the highest timestamp of those in `until`. Without `may_be_alone`,
-    /// none that was shown nowhere yet since its whole chain is this node and it is new here (R1).
-    pub(crate) fn last_pending(
-        &self,
-        blob: &BlobName,
-        footprint: Footprint,
-        until: Until,
-        may_be_alone: bool,
-    ) -> Option<TransactionId> {
-        let at = |slot| {
-            let record = &self.records[slot];
-            let is_wanted = may_be_alone || !record.chain.is_alone() || !record.is_new();
-            record.state.in_flight_at().filter(|_| is_wanted && until.has(record))
-        };
-        let last = self.in_flight.claims(blob).last_write(footprint, until.up_to, at)?;
-        Some(self.records[last].transaction.id)
+        }
+        writers
     }
 
     /// Whether a read here may show where a blob ends by a transaction that is applied and not
@@ -125,19 +102,15 @@ impl Commit {
         blob: &BlobName,
         reshaped: impl FnOnce() -> Timestamp,
     ) -> bool {
-        let leaves_gap = |record: &Record| {
-            let of_blob = record.transaction.blobs.iter().filter(|entry| entry.blob == *blob);
+        let leaves_gap = |id: TransactionId| {
+            let transaction = &self.records[self.records.slot(id).expect("it writes")].transaction;
+            let of_blob = transaction.blobs.iter().filter(|entry| entry.blob == *blob);
             let mut writes = of_blob.flat_map(|entry| &entry.operations).filter(|it| it.is_write());
             writes.any(|it| !matches!(it, Operation::Append { .. }))
         };
-        let writes = self.in_flight.claims(blob).writes(Footprint::ATTRIBUTES);
-        let unstable = writes.filter_map(|claim| {
-            let record = &self.records[claim.slot];
-            let State::Applied(at) = record.state else { return None };
-            let is_unstable = record.unstable.contains(&claim.authority);
-            (is_unstable && leaves_gap(record)).then_some(at)
-        });
-        unstable.min().is_some_and(|at| at <= reshaped())
+        let writers = self.writers(blob, Footprint::ATTRIBUTES).into_iter();
+        let unstable = writers.filter(|it| it.is_applied && !it.is_stable && leaves_gap(it.id));
+        unstable.map(|it| it.at).min().is_some_and(|at| at <= reshaped())
     }
 
     /// Whether something in flight here may still change this key, or one of this group, validated
@@ -159,7 +132,7 @@ impl Commit {
 
     /// Of the transactions that were validated here, are not applied and write one of these blobs,
     /// the one with the highest timestamp up to `up_to`. Its cost grows with what is in flight.
-    pub(crate) fn last_pending_where(
+    pub(crate) fn last_pending(
         &self,
         up_to: Timestamp,
         is_wanted: impl Fn(&BlobName) -> bool,

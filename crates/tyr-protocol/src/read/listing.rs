@@ -5,16 +5,14 @@
 //! until what is in flight and may still be is applied. What there was at S does not change any
 //! more after that, so that the store may be read at leisure, page by page.
 //!
-//! Like other reads it waits for one transaction at a time, the last of them, and looks again when
-//! that has moved.
+//! Much may be in flight. A listing waits for one transaction at a time, the last of them, and
+//! looks again when that has moved: most of the others have by then.
 
 use tyr_types::{BlobName, ErrorKind, Timestamp};
 
-use super::parked::{Parked, Wanted};
-use super::{Effect, Listing, Reads, TOO_MANY};
+use super::{Effect, Listing, Parked, Reads, TOO_MANY, Wanted};
 use crate::abort::Abort;
 use crate::commit::Commit;
-use crate::commit::question::Until;
 use crate::rule::Rule;
 
 impl Listing {
@@ -52,7 +50,7 @@ impl Reads {
     ) {
         let id = listing.id;
         let pending = match self.rules.hold(Rule::Q1) {
-            true => commit.last_pending_where(up_to, |blob| listing.is_of(blob)),
+            true => commit.last_pending(up_to, |blob| listing.is_of(blob)),
             false => None,
         };
         let Some(pending) = pending else { return effects.push(Effect::List { id }) };
@@ -63,7 +61,7 @@ impl Reads {
             effects.push(Effect::Refuse { id, abort: Abort::new(kind, reason) });
             return;
         }
-        let (wanted, until) = (Wanted::Listing(listing), Until::applied_to(up_to));
-        self.park(id, Parked { wanted, until, pending }, commit);
+        let (wanted, pending) = (Wanted::Listing(listing), [pending].into_iter().collect());
+        self.park(id, Parked { wanted, at: Some(up_to), pending }, commit);
     }
 }
