@@ -15,7 +15,7 @@ use super::store::{FileSystem, Shared};
 use crate::error::{Error, Result};
 use crate::layout::key::{self, Blob, Role, Space};
 use crate::layout::record::{Access, MODE_AT, RECORD_LEN};
-use crate::plan::known::{FileFacts, Others, SEGMENTS_MAX, named};
+use crate::plan::known::{FileFacts, Others, SEGMENTS_MAX};
 use crate::plan::overlay::{Overlay, Part};
 use crate::plan::{Basis, Change, Condition, Draft, Found, Known, Operation, Stop, Want};
 
@@ -223,11 +223,9 @@ impl Bundle {
                 known.learn_blob(blob.clone(), *len, found);
             }
             Want::Access(directory) => {
-                let header = Blob::header(*directory);
                 let range = MODE_AT..MODE_AT + Access::LEN as u64;
-                let found = self.see(shared, &header, range)?;
-                let access = found.map(|found| named(&header, Access::decode(&found.bytes)));
-                known.learn_access(*directory, access.transpose()?);
+                let found = self.see(shared, &Blob::header(*directory), range)?;
+                known.learn_access(*directory, found.map(|found| found.bytes))?;
             }
             Want::Tail(blob, from) => {
                 let found = self.see(shared, blob, *from..u64::MAX)?;

@@ -16,7 +16,7 @@ use super::store::{DATA_CHUNK_SIZE, FileSystem, META_CHUNK_SIZE, Shared};
 use crate::error::{Error, Result};
 use crate::layout::key::{self, Blob, Role, Space};
 use crate::layout::record::{Access, MODE_AT, RECORD_LEN};
-use crate::plan::known::{FileFacts, SEGMENTS_MAX, named};
+use crate::plan::known::{FileFacts, SEGMENTS_MAX};
 use crate::plan::{Change, Condition, Draft, Found, Known, Operation, Stop, Want};
 
 /// How often a plan asks for more.
@@ -143,9 +143,7 @@ impl Shared {
             Want::Access(directory) => {
                 let header = Blob::header(directory);
                 let read = self.meta.read(&header.key, MODE_AT, Access::LEN as u64);
-                let bytes = absent_is_none(read)?;
-                let access = bytes.map(|bytes| named(&header, Access::decode(&bytes)));
-                known.learn_access(directory, access.transpose()?);
+                known.learn_access(directory, absent_is_none(read)?)?;
             }
             Want::Tail(blob, from) => {
                 let read = self.keyspace(blob.space).read(&blob.key, from, 64 << 20);

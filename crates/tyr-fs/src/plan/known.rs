@@ -126,9 +126,14 @@ impl Known {
         self.blobs.insert(blob, (len, found));
     }
 
-    /// The rights of a directory, or that there is none.
-    pub fn learn_access(&mut self, directory: u64, access: Option<Access>) {
-        self.accesses.insert(directory, access);
+    /// The bytes of the rights of a directory, or that there is none.
+    ///
+    /// # Errors
+    /// `EIO` for what is damaged, naming the blob.
+    pub fn learn_access(&mut self, directory: u64, bytes: Option<Bytes>) -> Result<()> {
+        let decode = |bytes: Bytes| named(&Blob::header(directory), Access::decode(&bytes));
+        self.accesses.insert(directory, bytes.map(decode).transpose()?);
+        Ok(())
     }
 
     /// What a blob has from there on.
