@@ -65,7 +65,7 @@ pub(in crate::single) fn run(ground: &Ground, cluster: &mut Cluster, _: Extent) 
         is_over.store(true, Ordering::Release);
         let made = made.map_err(|error| {
             let there = directory.list(&mut Random::of(3, "crowd", PROGRAMS));
-            let there = there.map_or(0, |names| names.len() as u64 - OLD);
+            let there = there.map_or(0, |names| names.keys().filter(|name| !is_old(name)).count());
             error.context(format!("after {there} files in {:.0} s", begun.elapsed().as_secs_f64()))
         });
         let read = reader.join().map_err(|_| Error::unavailable("the reader panicked"))?;
