@@ -54,6 +54,17 @@ pub struct Hop {
 /// and cuts need to know before it is known which chunks they touch. Without an entry: 0.
 pub type Ends = SmallVec<[(u32, u64); 1]>;
 
+/// What a node holds of a footprint by one of its pieces.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share {
+    /// The share.
+    pub footprint: Footprint,
+    /// The bytes of the chunk that it lies in; of a chain of one, which has no pieces, all.
+    pub chunk: ByteRange,
+    /// The authority of the chunk.
+    pub authority: NodeId,
+}
+
 /// Places in a chain, ascending.
 type Places = SmallVec<[usize; 2]>;
 
@@ -92,19 +103,15 @@ impl Place<'_> {
         self.hop().node
     }
 
-    /// What the node holds of `footprint` on `blob`: each piece's share, with its authority.
-    pub fn shares(
-        &self,
-        blob: &BlobName,
-        footprint: Footprint,
-        mut visit: impl FnMut(Footprint, NodeId),
-    ) {
+    /// What the node holds of `footprint` on `blob`: the share of each piece.
+    pub fn shares(&self, blob: &BlobName, footprint: Footprint, mut visit: impl FnMut(Share)) {
         if self.hop().part == Part::Whole {
-            return visit(footprint, self.node());
+            return visit(Share { footprint, chunk: ByteRange::ALL, authority: self.node() });
         }
         for piece in self.chain.pieces_at(self.position, blob) {
             if let Some(share) = footprint.within(piece) {
-                visit(share, piece.authority);
+                let (chunk, authority) = (piece.range, piece.authority);
+                visit(Share { footprint: share, chunk, authority });
             }
         }
     }

@@ -19,6 +19,8 @@ pub enum Rule {
     C5,
     /// Applied in timestamp order.
     C6,
+    /// Also where they write different bytes of one chunk.
+    C6Chunk,
     /// Acknowledged only when applied.
     C7,
     /// A clock moves past every timestamp it sees.
@@ -153,6 +155,7 @@ impl Rule {
         Self::C4,
         Self::C5,
         Self::C6,
+        Self::C6Chunk,
         Self::C7,
         Self::C8,
         Self::C9,

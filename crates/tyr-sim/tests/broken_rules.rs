@@ -37,6 +37,7 @@ const COMMIT: &[Missing] = &[
     missing(Rule::C4, "hot-pairs", 0, 20),
     missing(Rule::C5, "hot-pairs", 0, 20),
     missing(Rule::C6, "hot-pairs", 0, 20),
+    missing(Rule::C6Chunk, "borders", 0, 20),
     missing(Rule::C7, "hot-pairs", 0, 20),
     missing(Rule::C8, "hot-pairs", 0, 20),
     missing(Rule::C9, "hot-pairs", 4, 60),

@@ -7,7 +7,7 @@
 //! | who in flight meets a read of bytes | `spans`, `cutting`, `appends` |
 //! | who in flight meets a condition on bytes | the last in `order`; then as for a read |
 //! | who in flight meets an append | `special`; all, if a write ends behind the blob (`ends`) |
-//! | who comes before me | `order`, from my timestamp down |
+//! | who comes before me | `order`, from my timestamp down; then `in_chunk`, `across` and `looked` |
 //! | who waits and came before me | `queue`, from my arrival down; or the `special_queue` |
 //! | who is told whatever happens | `open` |
 //! | how much is reserved at the end, and to where it is cut | counted |
@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 use tyr_types::{ByteRange, Timestamp};
 
 use super::claims::{Candidate, Claims, Standing, appended, cut_end, nearest_of};
-use super::in_flight::{Claim, ClaimKind};
+use super::in_flight::{Chunks, Claim, ClaimKind};
 use super::record::Slot;
 use super::spans::Spans;
 
@@ -65,6 +65,10 @@ pub(crate) struct ClaimIndex {
     looked: Spans,
     /// The bytes of plain writes in flight.
     spans: Spans,
+    /// What writes in one chunk, in flight: by where that starts.
+    in_chunk: BTreeSet<(u64, Timestamp, Slot)>,
+    /// What writes across several: from the first to the last of them.
+    across: Spans,
     /// Bytes that those in flight append.
     reserved: u128,
     /// Those that wait and have a place, by arrival.
@@ -199,22 +203,33 @@ impl ClaimIndex {
             return next;
         }
         let mut nearest: Option<(Timestamp, &Claim)> = None;
-        let mut look = |other: Slot| {
-            if other != slot
-                && let Some(found) = meets(other)
+        let mut is_found = |other: Slot| {
+            let found = if other == slot { None } else { meets(other) };
+            if let Some(found) = found
                 && nearest.is_none_or(|(known, _)| found.0 > known)
             {
                 nearest = Some(found);
             }
+            found.is_some()
         };
         if own.clone().any(|claim| claim.footprint.is_attributes) {
-            self.order.iter().for_each(|(_, slot)| look(*slot));
-        } else {
-            for spans in [&self.spans, &self.looked] {
-                let of_bytes = own.clone().map(|claim| claim.footprint.range);
-                of_bytes.flat_map(|range| spans.overlapping(range)).for_each(&mut look);
+            self.order.iter().for_each(|(_, slot)| _ = is_found(*slot));
+            return nearest;
+        }
+        for Claim { footprint, chunks, .. } in own.clone() {
+            let ByteRange { start, end } = chunks.range;
+            if chunks.is_one {
+                let of_chunk = (start, Timestamp::ZERO, Slot::FIRST)..(start, at, Slot::FIRST);
+                let mut last_first = self.in_chunk.range(of_chunk).rev();
+                let _last = last_first.find(|(.., slot)| is_found(*slot));
+            } else {
+                let first = (start, Timestamp::ZERO, Slot::FIRST);
+                let of_chunks = first..(end, Timestamp::ZERO, Slot::FIRST);
+                self.in_chunk.range(of_chunks).for_each(|(.., slot)| _ = is_found(*slot));
             }
-            self.cutting.iter().chain(&self.appends).for_each(|(_, slot)| look(*slot));
+            let across = self.across.overlapping(chunks.range);
+            let others = across.chain(self.looked.overlapping(footprint.range));
+            others.for_each(|slot| _ = is_found(slot));
         }
         nearest
     }
@@ -298,6 +313,13 @@ impl ClaimIndex {
                 self.order.insert((at, slot));
                 self.reserved += reserves(&own.claims);
                 for claim in &own.claims {
+                    match claim.chunks {
+                        _ if !claim.kind.is_write() => {}
+                        Chunks { range, is_one: true } => {
+                            self.in_chunk.insert((range.start, at, slot));
+                        }
+                        Chunks { range, is_one: false } => self.across.insert(range, slot),
+                    }
                     match claim.kind {
                         ClaimKind::Read | ClaimKind::Condition => {
                             self.special.insert((at, slot));
@@ -338,6 +360,13 @@ impl ClaimIndex {
                 self.appends.remove(&(at, slot));
                 self.reserved -= reserves(&own.claims);
                 for claim in &own.claims {
+                    match claim.chunks {
+                        _ if !claim.kind.is_write() => {}
+                        Chunks { range, is_one: true } => {
+                            self.in_chunk.remove(&(range.start, at, slot));
+                        }
+                        Chunks { range, is_one: false } => self.across.remove(range, slot),
+                    }
                     match claim.kind {
                         ClaimKind::Read | ClaimKind::Condition => {
                             self.looked.remove(claim.footprint.range, slot);
@@ -380,6 +409,8 @@ impl ClaimIndex {
         assert_eq!(expected.appends, self.appends, "what appends is known");
         assert_eq!(looked.len(), self.looked.len(), "the bytes looked at in flight are known");
         assert_eq!(spans.len(), self.spans.len(), "the bytes of plain writes in flight are known");
+        assert_eq!(expected.in_chunk, self.in_chunk, "what writes in a chunk has a place there");
+        assert_eq!(expected.across.len(), self.across.len(), "what writes across chunks is known");
         assert_eq!(expected.reserved, self.reserved, "what is reserved is counted");
         assert_eq!(expected.queue, self.queue, "who waits has a place");
         assert_eq!(expected.special_queue, self.special_queue, "who waits has a place");

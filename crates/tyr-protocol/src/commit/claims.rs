@@ -145,8 +145,8 @@ impl BlobClaims {
         }
     }
 
-    /// Of the others' claims that overlap a write of `slot`, the one with the highest timestamp
-    /// that `before` gives; of several of one transaction the first. No timestamp is `at` or above,
+    /// Of the others' claims that a write of `slot` is applied after, the one with the highest
+    /// timestamp that `before` gives; of several of one transaction the first. No timestamp is `at` or above,
     /// and none is given to a transaction that is not in flight.
     pub fn nearest(
         &self,
@@ -250,7 +250,8 @@ fn visiting_others<B>(
     }
 }
 
-/// Of `others` that overlap one of `own`, the one with the highest timestamp that `before` gives.
+/// Of `others` that one of the writes in `own` is applied after, the one with the highest timestamp
+/// that `before` gives.
 pub(super) fn nearest_of<'a>(
     own: impl Iterator<Item = &'a Claim>,
     others: impl Iterator<Item = &'a Claim> + Clone,
@@ -258,7 +259,7 @@ pub(super) fn nearest_of<'a>(
 ) -> Option<(Timestamp, &'a Claim)> {
     let mut nearest: Option<(Timestamp, &Claim)> = None;
     for own in own {
-        for other in others.clone().filter(|other| other.footprint.overlaps(own.footprint)) {
+        for other in others.clone().filter(|other| own.is_applied_after(other)) {
             if let Some(its) = before(other)
                 && nearest.is_none_or(|(known, _)| its > known)
             {

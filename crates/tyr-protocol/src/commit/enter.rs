@@ -313,7 +313,8 @@ impl Commit {
         let (transaction, chain) = (Arc::clone(&record.transaction), record.chain.clone());
         let place = chain.place(record.position);
         let standing = |other: Slot| Standing::of(&self.records[other]);
-        let authorities = self.in_flight.claim(slot, place, &transaction, view, standing);
+        let authorities =
+            self.in_flight.claim(slot, place, &transaction, view, standing, self.rules);
         let record = &mut self.records[slot];
         record.is_writing_here = !authorities.is_empty();
         record.unstable = authorities;

@@ -110,9 +110,9 @@ impl Commit {
         blobs.sort_unstable_by(|left, right| left.0.cmp(right.0));
         for (blob, claims) in blobs {
             (blob, claims.len()).hash(hasher);
-            for Claim { slot, kind, footprint, authority } in claims.iter() {
-                let range = (footprint.range.start, footprint.range.end);
-                (slot, kind, range, footprint.is_attributes, authority).hash(hasher);
+            for Claim { slot, kind, footprint, chunks, authority } in claims.iter() {
+                let ranges = [footprint.range, chunks.range].map(|range| (range.start, range.end));
+                (slot, kind, ranges, footprint.is_attributes, authority).hash(hasher);
             }
         }
     }

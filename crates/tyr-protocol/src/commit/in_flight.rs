@@ -12,13 +12,14 @@ use std::hash::BuildHasher;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use smallvec::SmallVec;
-use tyr_types::{BlobName, NodeId, Operation, Transaction};
+use tyr_types::{BlobName, ByteRange, NodeId, Operation, Transaction};
 
 use super::claims::{BlobClaims, Claims, FEW_MAX, Standing};
 use super::listed::Listings;
 use super::record::Slot;
-use crate::chain::Place;
+use crate::chain::{Place, Share};
 use crate::footprint::Footprint;
+use crate::rule::{Rule, Rules};
 use crate::view::View;
 
 /// Claims of one kind and authority that a transaction has on a blob. Looking for overlaps goes
@@ -77,14 +78,51 @@ impl ClaimKind {
     }
 }
 
+/// Of what chunks of a blob a claim is: writes of one chunk are applied in order (C6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Chunks {
+    /// From the first one's start to the last one's end.
+    pub range: ByteRange,
+    /// Whether it is one.
+    pub is_one: bool,
+}
+
+impl Chunks {
+    fn one(range: ByteRange) -> Self {
+        Self { range, is_one: true }
+    }
+
+    /// No more than the bytes of the claim itself: what is known where they are not of its kind.
+    pub fn none() -> Self {
+        Self { range: ByteRange::NOTHING, is_one: false }
+    }
+
+    fn hull(self, other: Self) -> Self {
+        let hull = Footprint::bytes(self.range).hull(Footprint::bytes(other.range));
+        Self { range: hull.range, is_one: self == other && self.is_one }
+    }
+}
+
 /// What a transaction claims of a blob.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim {
     pub slot: Slot,
     pub kind: ClaimKind,
     pub footprint: Footprint,
+    pub chunks: Chunks,
     /// The authority of what is claimed.
     pub authority: NodeId,
+}
+
+impl Claim {
+    /// Whether a write is applied after `other` where that has the lower timestamp (C6, C9): after
+    /// writes of the same chunk, and after who has read what it writes.
+    pub fn is_applied_after(&self, other: &Self) -> bool {
+        debug_assert!(self.kind.is_write(), "who writes nothing is applied beside all others");
+        let is_of_its_chunk =
+            other.kind.is_write() && self.chunks.range.overlaps(other.chunks.range);
+        is_of_its_chunk || self.footprint.overlaps(other.footprint)
+    }
 }
 
 /// All claims, by blob.
@@ -188,6 +226,7 @@ impl InFlight {
         transaction: &Transaction,
         view: &impl View,
         standing: impl Fn(Slot) -> Standing,
+        rules: Rules,
     ) -> SmallVec<[NodeId; 1]> {
         debug_assert!(
             transaction.blobs.iter().all(|it| self.claims(&it.blob).of(slot).next().is_none()),
@@ -203,6 +242,10 @@ impl InFlight {
             };
             for operation in &entry.operations {
                 claim_operation(&mut own, slot, place, &entry.blob, operation, end);
+            }
+            if !rules.hold(Rule::C6Chunk) {
+                own.iter_mut().for_each(|claim| claim.chunks.range = claim.footprint.range);
+                own.iter_mut().for_each(|claim| claim.chunks.is_one = false);
             }
             for claim in own.iter().filter(|claim| claim.kind.is_write()) {
                 if !authorities.contains(&claim.authority) {
@@ -288,7 +331,7 @@ fn claim_operation(
             unreachable!("what only looks has no written footprint")
         }
     };
-    place.shares(blob, written, |footprint, authority| {
+    place.shares(blob, written, |Share { footprint, chunk, authority }| {
         let kind = match of_all {
             // Counted once, though the unknown place has a share in many pieces.
             ClaimKind::Append { .. } if footprint.is_attributes => {
@@ -296,7 +339,7 @@ fn claim_operation(
             }
             kind => kind,
         };
-        push(own, Claim { slot, kind, footprint, authority });
+        push(own, Claim { slot, kind, footprint, chunks: Chunks::one(chunk), authority });
     });
 }
 
@@ -309,9 +352,9 @@ fn claim_read(
     footprint: Footprint,
     kind: ClaimKind,
 ) {
-    place.shares(blob, footprint, |footprint, authority| {
+    place.shares(blob, footprint, |Share { footprint, chunk, authority }| {
         if authority == place.node() {
-            push(own, Claim { slot, kind, footprint, authority });
+            push(own, Claim { slot, kind, footprint, chunks: Chunks::one(chunk), authority });
         }
     });
 }
@@ -329,6 +372,7 @@ fn push(own: &mut Claims, claim: Claim) {
         count += 1;
         if is_append || count >= CLAIMS_MAX || other.footprint.adjoins(claim.footprint) {
             other.footprint = other.footprint.hull(claim.footprint);
+            other.chunks = other.chunks.hull(claim.chunks);
             other.kind = kind;
             return;
         }

@@ -21,7 +21,7 @@
 use tyr_types::{BlobName, ErrorKind, KeyRange, KeyspaceId, Listed, ReadCheck, Timestamp};
 
 use super::Commit;
-use super::in_flight::{Claim, ClaimKind};
+use super::in_flight::{Chunks, Claim, ClaimKind};
 use super::record::{Record, Slot};
 use super::validate::{Obstacle, Validation};
 use crate::abort::Abort;
@@ -118,7 +118,8 @@ fn stale(blob: &BlobName) -> Abort {
 
 /// What a listing is to a write in it.
 fn claim_of(slot: Slot, node: tyr_types::NodeId) -> Claim {
-    Claim { slot, kind: ClaimKind::Read, footprint: Footprint::ATTRIBUTES, authority: node }
+    let (kind, footprint, chunks) = (ClaimKind::Read, Footprint::ATTRIBUTES, Chunks::none());
+    Claim { slot, kind, footprint, chunks, authority: node }
 }
 
 impl<V: View> Validation<'_, V> {

@@ -2,6 +2,7 @@
 
 mod alone;
 mod appends;
+mod chunks;
 mod claims;
 mod conditions;
 mod indexes;

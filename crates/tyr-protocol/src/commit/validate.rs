@@ -173,9 +173,9 @@ impl<V: View> Validation<'_, V> {
             }
             let footprint = Footprint { range: read.range, is_attributes: read.is_attributes };
             let mut is_stale = false;
-            place.shares(&read.blob, footprint, |share, authority| {
-                if authority == self.node {
-                    let (range, is_attributes) = (share.range, share.is_attributes);
+            place.shares(&read.blob, footprint, |share| {
+                if share.authority == self.node {
+                    let Footprint { range, is_attributes } = share.footprint;
                     let newest = self.view.newest_overlapping(&read.blob, range, is_attributes);
                     is_stale |= newest > read.at;
                 }
@@ -340,9 +340,9 @@ impl<V: View> Validation<'_, V> {
                 continue;
             }
             let holds = |footprint: Footprint, visit: &mut dyn FnMut(Footprint)| {
-                place.shares(&entry.blob, footprint, |share, authority| {
-                    if authority == self.node {
-                        visit(share);
+                place.shares(&entry.blob, footprint, |share| {
+                    if share.authority == self.node {
+                        visit(share.footprint);
                     }
                 });
             };

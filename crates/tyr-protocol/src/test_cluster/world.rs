@@ -10,7 +10,7 @@ use tyr_types::{NodeId, Timestamp, Transaction};
 
 use super::checker::{Attempted, History, Seen, check, read_check, version};
 use super::config::{Config, Summary};
-use super::layout::{CHUNK, Layout, Object, blob_name, blob_number};
+use super::layout::{CHUNK, Layout, Object, SLOTS, blob_name, blob_number, slot_range};
 use super::random::Random;
 use super::state::{State, Written};
 use super::workload;
@@ -33,10 +33,10 @@ enum Owner {
 }
 
 /// A read under way: for whom, and what; no object for a first read of a whole blob (R3).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Ask {
     owner: Owner,
-    object: Option<Object>,
+    objects: Vec<Object>,
 }
 
 /// A transaction that still reads.
@@ -191,11 +191,27 @@ impl World {
 
     fn begin_read(&mut self) {
         let owner = Owner::Read(self.history.reads.len());
+        if self.random.percent(30) {
+            return self.begin_read_of_chunk(owner);
+        }
         let is_one_blob = self.random.percent(40);
         let count = if is_one_blob { 3 } else { 1 };
         let objects = workload::objects(&mut self.random, &self.layout, count, is_one_blob);
         self.history.reads.push(self.seen(objects.clone()));
         self.begin_reading(owner, &objects, is_one_blob);
+    }
+
+    /// A direct read of all slots of a chunk at once (R1).
+    fn begin_read_of_chunk(&mut self, owner: Owner) {
+        let blob = self.random.below(self.layout.slotted.into()) as u8;
+        let of_chunk = SLOTS / 2;
+        let first = of_chunk * self.random.below(2) as u8;
+        let slots = (first..first + of_chunk).map(|slot| Object::Slot(blob, slot));
+        let objects: Vec<Object> = slots.collect();
+        self.history.reads.push(self.seen(objects.clone()));
+        let replicas = self.layout.replicas(objects[0]).to_vec();
+        let wanted = (blob, Footprint::bytes(slot_range(first, of_chunk)));
+        self.ask(Ask { owner, objects }, Kind::Direct, &replicas, wanted);
     }
 
     fn seen(&self, objects: Vec<Object>) -> Seen {
@@ -207,7 +223,7 @@ impl World {
         if is_one_blob {
             let managers = self.layout.version_managers(objects[0].blob()).to_vec();
             let footprint = (objects[0].blob(), Footprint::BLOB);
-            self.ask(Ask { owner, object: None }, Kind::First, &managers, footprint);
+            self.ask(Ask { owner, objects: Vec::new() }, Kind::First, &managers, footprint);
         } else {
             objects.iter().for_each(|object| self.ask_object(owner, *object, Kind::Direct));
         }
@@ -216,7 +232,7 @@ impl World {
     fn ask_object(&mut self, owner: Owner, object: Object, kind: Kind) {
         let replicas = self.layout.replicas(object).to_vec();
         let footprint = (object.blob(), object.footprint());
-        self.ask(Ask { owner, object: Some(object) }, kind, &replicas, footprint);
+        self.ask(Ask { owner, objects: vec![object] }, kind, &replicas, footprint);
     }
 
     fn ask(&mut self, ask: Ask, kind: Kind, replicas: &[NodeId], wanted: (u8, Footprint)) {
@@ -262,8 +278,8 @@ impl World {
         at: Option<Timestamp>,
         node: NodeId,
     ) -> Result<(), String> {
-        let Ask { owner, object } = self.asks[&id];
-        let Some(object) = object else {
+        let Ask { owner, objects } = self.asks[&id].clone();
+        if objects.is_empty() {
             let at = at.expect("a first read is at a timestamp");
             let objects = match owner {
                 Owner::Read(number) => self.history.reads[number].objects.clone(),
@@ -276,21 +292,23 @@ impl World {
             };
             objects.iter().for_each(|object| self.ask_object(owner, *object, Kind::At(at)));
             return Ok(());
-        };
-        let got = self.nodes[usize::from(node.0)].state.list_at(object, at);
-        self.shows_only_stable(object, node, &got)?;
-        let (now, snapshots) = (self.now, &mut self.history.snapshots);
-        let seen = match owner {
-            Owner::Read(number) => &mut self.history.reads[number],
-            Owner::Snapshot(number) => &mut snapshots[number],
-            Owner::Transaction(id) => {
-                self.draft_read(id, object, got);
-                return Ok(());
+        }
+        for object in objects {
+            let got = self.nodes[usize::from(node.0)].state.list_at(object, at);
+            self.shows_only_stable(object, node, &got)?;
+            let (now, snapshots) = (self.now, &mut self.history.snapshots);
+            let seen = match owner {
+                Owner::Read(number) => &mut self.history.reads[number],
+                Owner::Snapshot(number) => &mut snapshots[number],
+                Owner::Transaction(id) => {
+                    self.draft_read(id, object, got);
+                    continue;
+                }
+            };
+            seen.got.insert(object, got);
+            if seen.got.len() == seen.objects.len() {
+                seen.end = Some(now);
             }
-        };
-        seen.got.insert(object, got);
-        if seen.got.len() == seen.objects.len() {
-            seen.end = Some(now);
         }
         if let Owner::Snapshot(number) = owner
             && !self.history.fresh.contains(&number)

@@ -15,7 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use tyr_protocol::Footprint;
 use tyr_protocol::movement::ChunkCopy;
 use tyr_protocol::upload::with_content;
 use tyr_types::chunk::{Answers, Place, Start};
@@ -127,7 +126,7 @@ impl Chunk {
     /// same again.
     ///
     /// # Panics
-    /// When something newer was applied that it overlaps (C6).
+    /// When something newer was applied (C6).
     pub fn apply(&mut self, at: Timestamp, mut cause: Cause) -> Answers {
         if self.copied.is_some_and(|copied| at <= copied) {
             return Answers::new();
@@ -145,34 +144,20 @@ impl Chunk {
     }
 
     fn apply_once(&mut self, place: usize, effect: Effect) -> Answers {
-        if effect.at <= self.floor && self.floor != Timestamp::ZERO {
-            return self.apply_to_base(effect);
-        }
+        assert!(
+            effect.at > self.floor || self.floor == Timestamp::ZERO,
+            "violation: {} at {} is applied to {:?} after what was folded at {} (C6)",
+            effect.cause.name(),
+            effect.at,
+            self.place.range,
+            self.floor
+        );
         if place == self.effects.len() {
             return self.add(effect);
         }
         self.check_order(&effect, &self.effects[place..]);
         self.effects.insert(place, effect);
         self.redo(place)
-    }
-
-    /// A transaction was held up for longer than versions stay: what was applied above it, and went
-    /// into the base, overlaps nothing of it (C6).
-    fn apply_to_base(&mut self, effect: Effect) -> Answers {
-        self.check_order(&effect, &self.effects);
-        let footprint = self.footprint(&effect);
-        let place = self.folded.partition_point(|(version, _)| *version < effect.at);
-        for (version, written) in &self.folded[place..] {
-            let is_over = |range: &ByteRange| written.overlaps(*range, false);
-            assert!(
-                *version != effect.at && !self.place.is_first() && !footprint.iter().any(is_over),
-                "violation: {effect:?} is applied after what was folded at {version} (C6)"
-            );
-        }
-        let (written, answers) = effect.happen(self.place, Arc::make_mut(&mut self.base));
-        self.folded.insert(place, (effect.at, written));
-        self.redo(0);
-        answers
     }
 
     fn answers_again(&self, place: usize) -> Answers {
@@ -182,14 +167,11 @@ impl Chunk {
         answers
     }
 
-    /// C6: what is applied late overlaps nothing that was applied before it.
+    /// C6: nothing is applied late, but below a copy that is still to come.
     fn check_order(&self, effect: &Effect, later: &[Effect]) {
-        let footprint = self.footprint(effect);
         for other in later {
-            let is_over = self.place.is_first() || overlap(&footprint, &self.footprint(other));
-            let is_late = is_over && self.awaited.is_none();
             assert!(
-                other.at != effect.at && !is_late,
+                other.at != effect.at && self.awaited.is_some(),
                 "violation: {} at {} is applied to {:?} after {} at {} (C6)",
                 effect.cause.name(),
                 effect.at,
@@ -379,17 +361,6 @@ impl Chunk {
         }
         answers
     }
-
-    /// The bytes here that an effect may write, as the commit machine counts them (C4): for an
-    /// append, from the end on. Attributes are not among them.
-    fn footprint(&self, effect: &Effect) -> Vec<ByteRange> {
-        let Cause::Transaction { operations, start, .. } = &effect.cause else {
-            return Vec::from([self.place.range]);
-        };
-        let (Start::Known(end) | Start::Guessed(end)) = *start;
-        let written = operations.iter().filter_map(|operation| Footprint::written(operation, end));
-        written.map(|footprint| footprint.range.intersection(self.place.range)).collect()
-    }
 }
 
 impl Effect {
@@ -445,8 +416,4 @@ impl Cause {
             Self::Copy(_) => "a version copied".to_owned(),
         }
     }
-}
-
-fn overlap(left: &[ByteRange], right: &[ByteRange]) -> bool {
-    left.iter().any(|left| right.iter().any(|right| left.overlaps(*right)))
 }

@@ -82,6 +82,27 @@ fn what_a_write_costs_does_not_grow_with_those_beside_it() {
     }
 }
 
+/// C6: nor does finding the one before it in its chunk, of many chunks that lie at a node.
+#[test]
+fn what_a_write_costs_does_not_grow_with_those_in_its_chunk() {
+    let chunks = 100;
+    let looks = |in_flight: u64| {
+        let mut node = Node::of_three(0);
+        node.chain = super::chunks::chain_of_chunks(chunks, 64);
+        let in_turn = |id: u64| vec![write(id % chunks * 64 + id % 7 * 8, LEN)];
+        (1..=in_flight).for_each(|id| quick_submit(&mut node, id, in_turn(id)));
+        LOOKS.set(0);
+        quick_commit(&mut node, in_flight);
+        let last = node.commit.records.slot(TransactionId(u128::from(in_flight)));
+        let blocker = node.commit.records[last.expect("it is held up")].blocker;
+        let before = node.commit.records.slot(TransactionId(u128::from(in_flight - chunks)));
+        assert_eq!(blocker.map(|blocker| blocker.slot), before, "the one before it in its chunk");
+        LOOKS.get()
+    };
+    let [few, many] = [200, 8_000].map(looks);
+    assert!(many <= few && few <= 2, "{few} beside 200, {many} beside 8,000");
+}
+
 /// C1, C4: nor does a read of other bytes, in a transaction that is validated beside them.
 #[test]
 fn what_a_read_beside_many_writes_costs_does_not_grow_with_them() {
@@ -186,10 +207,11 @@ fn any_transaction(random: &mut Random, id: u128) -> Transaction {
 fn an_index_answers_as_a_few_do() {
     for seed in 0..1_500 {
         let mut random = Random::new(seed);
-        let (place, chain) = match random.below(4) {
+        let (place, chain) = match random.below(5) {
             0 | 1 => (0, chain_of_three()),
             2 => (1, chain_of_three()),
-            _ => (0, chain_of_bytes()),
+            3 => (0, chain_of_bytes()),
+            _ => (0, super::chunks::chain_of_chunks(4, 10)),
         };
         let size = Some(random.below(60) as u64);
         let [mut few, mut index] = [usize::MAX, 0].map(|few_max| {
