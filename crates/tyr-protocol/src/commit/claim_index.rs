@@ -8,6 +8,7 @@
 //! | who in flight meets a condition on bytes | the last in `order`; then as for a read |
 //! | who in flight meets an append | `special`; all, if a write ends behind the blob (`ends`) |
 //! | who comes before me | `order`, from my timestamp down; then `in_chunk`, `across` and `looked` |
+//! | for whom a read waits | the same; then all of `spans`, `cutting` and `appends` over its bytes |
 //! | who waits and came before me | `queue`, from my arrival down; or the `special_queue` |
 //! | who is told whatever happens | `open` |
 //! | how much is reserved at the end, and to where it is cut | counted |
@@ -23,10 +24,11 @@ use foldhash::fast::FixedState;
 use smallvec::SmallVec;
 use tyr_types::{ByteRange, Timestamp};
 
-use super::claims::{Candidate, Claims, Standing, appended, cut_end, nearest_of};
+use super::claims::{Candidate, Claims, Standing, appended, cut_end, look, nearest_of};
 use super::in_flight::{Chunks, Claim, ClaimKind};
 use super::record::Slot;
 use super::spans::Spans;
+use crate::footprint::Footprint;
 
 /// Steps down in `order` before those are looked for that overlap. Where all overlap the first one
 /// is it, as on a blob's size and existence.
@@ -232,6 +234,32 @@ impl ClaimIndex {
             others.for_each(|slot| _ = is_found(slot));
         }
         nearest
+    }
+
+    /// See [`super::claims::BlobClaims::last_write`].
+    pub fn last_write(
+        &self,
+        footprint: Footprint,
+        up_to: Timestamp,
+        at: impl Fn(Slot) -> Option<Timestamp>,
+    ) -> Option<Slot> {
+        let is_wanted = |slot: Slot| {
+            let mut claims = self.of(slot).inspect(|_| look());
+            claims.any(|claim| claim.writes(footprint)) && at(slot).is_some()
+        };
+        let is_found = |(_, slot): &(Timestamp, Slot)| is_wanted(*slot);
+        let mut below = self.order.range(..=(up_to, Slot::LAST)).rev().copied();
+        let last = below.by_ref().take(STEPS_MAX).find(is_found);
+        let last = last.or_else(|| match footprint.is_attributes {
+            true => below.find(is_found),
+            false => {
+                let spans = self.spans.overlapping(footprint.range);
+                let spans = spans.filter_map(|slot| Some((at(slot)?, slot)));
+                let others = self.cutting.iter().chain(&self.appends).copied();
+                spans.chain(others).filter(|it| it.0 <= up_to && is_found(it)).max()
+            }
+        });
+        last.map(|(_, slot)| slot)
     }
 
     /// The lowest timestamp of those in flight that write.

@@ -12,6 +12,7 @@ use tyr_types::Timestamp;
 use super::claim_index::ClaimIndex;
 use super::in_flight::{Claim, ClaimKind};
 use super::record::{Record, Slot, State};
+use crate::footprint::Footprint;
 
 /// Claims on a blob up to which there is no index: looking at so many costs less than to keep one.
 pub(super) const FEW_MAX: usize = 32;
@@ -172,6 +173,26 @@ impl BlobClaims {
         self.few.iter().map(|claim| claim.slot).chain(index).inspect(|_| look())
     }
 
+    /// Those that write something of `footprint`.
+    pub fn writes(&self, footprint: Footprint) -> impl Iterator<Item = &Claim> {
+        self.iter().filter(move |claim| claim.writes(footprint))
+    }
+
+    /// Of those in flight that write something of `footprint`, the last one up to `up_to`, where
+    /// `at` says how one stands; whom it gives no timestamp is left out.
+    pub fn last_write(
+        &self,
+        footprint: Footprint,
+        up_to: Timestamp,
+        at: impl Fn(Slot) -> Option<Timestamp>,
+    ) -> Option<Slot> {
+        if let Some(index) = &self.index {
+            return index.last_write(footprint, up_to, at);
+        }
+        let writes = self.writes(footprint).filter_map(|claim| Some((at(claim.slot)?, claim.slot)));
+        writes.filter(|(at, _)| *at <= up_to).max().map(|(_, slot)| slot)
+    }
+
     /// The lowest timestamp of what is in flight and writes, where `at` says how that stands.
     pub fn lowest_write(&self, at: impl Fn(Slot) -> Option<Timestamp>) -> Option<Timestamp> {
         match &self.index {
@@ -299,10 +320,10 @@ pub(super) fn cut_end(claim: &Claim) -> Option<u64> {
 /// A claim was looked at. Tests count that: it is what must not grow with the index.
 #[cfg(not(test))]
 #[inline]
-fn look() {}
+pub(super) fn look() {}
 
 #[cfg(test)]
-fn look() {
+pub(super) fn look() {
     LOOKS.set(LOOKS.get() + 1);
 }
 

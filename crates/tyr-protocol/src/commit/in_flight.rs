@@ -123,6 +123,11 @@ impl Claim {
             other.kind.is_write() && self.chunks.range.overlaps(other.chunks.range);
         is_of_its_chunk || self.footprint.overlaps(other.footprint)
     }
+
+    /// Whether it writes something of `footprint`.
+    pub fn writes(&self, footprint: Footprint) -> bool {
+        self.kind.is_write() && self.footprint.overlaps(footprint)
+    }
 }
 
 /// All claims, by blob.

@@ -1,29 +1,10 @@
 //! What the read machine asks about the transactions in flight (R1..R6).
 
-use smallvec::SmallVec;
 use tyr_types::{BlobName, Leased, Operation, Timestamp, TransactionId};
 
 use super::Commit;
-use super::record::State;
+use super::record::{Record, State};
 use crate::footprint::Footprint;
-use crate::rule::Rule;
-
-/// A transaction that writes something a read wants, as far as it is known here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Writer {
-    pub id: TransactionId,
-    /// Its commit timestamp, or its proposal, below which it cannot commit.
-    pub at: Timestamp,
-    pub is_decided: bool,
-    pub is_applied: bool,
-    /// Whether the authority has passed it back (R2).
-    pub is_stable: bool,
-    /// Whether its whole chain is this node and it is new here, so that it was shown nowhere yet.
-    pub is_alone: bool,
-}
-
-/// The writers over a footprint; few.
-pub(crate) type Writers = SmallVec<[Writer; 4]>;
 
 impl Commit {
     /// Whether a transaction is in flight that has not been applied here and can still take effect
@@ -57,40 +38,50 @@ impl Commit {
         to
     }
 
-    /// The transactions validated here and not finished with that write something of `footprint`.
-    pub(crate) fn writers(&self, blob: &BlobName, footprint: Footprint) -> Writers {
-        let mut writers = Writers::new();
-        for claim in self.in_flight.claims(blob).iter() {
-            if !claim.kind.is_write() || !claim.footprint.overlaps(footprint) {
-                continue;
-            }
+    /// Whether all that is in flight here up to `up_to`, or all of it, and writes something of
+    /// `footprint` is applied, and stable where that is asked for (R2): then nobody can find it in
+    /// another place, or not at all.
+    pub(crate) fn is_settled(
+        &self,
+        blob: &BlobName,
+        footprint: Footprint,
+        up_to: Option<Timestamp>,
+        is_to_be_stable: bool,
+    ) -> bool {
+        self.in_flight.claims(blob).writes(footprint).all(|claim| {
             let record = &self.records[claim.slot];
-            let (at, is_decided, is_applied) = match record.state {
-                State::Persisting(at) | State::Validated(at) => (at, false, false),
-                State::Decided(at) => (at, true, false),
-                State::Applied(at) => (at, true, true),
+            let is_above = |at: Timestamp| up_to.is_some_and(|up_to| at > up_to);
+            match record.state {
+                State::Persisting(at) | State::Validated(at) | State::Decided(at) => is_above(at),
+                State::Applied(at) => {
+                    is_above(at) || !is_to_be_stable || !record.unstable.contains(&claim.authority)
+                }
                 State::Waiting
                 | State::Parked
                 | State::Fenced
                 | State::Aborting
-                | State::Aborted => continue,
-            };
-            let id = record.transaction.id;
-            let is_stable = !record.unstable.contains(&claim.authority);
-            debug_assert!(at <= self.clock || !self.rules.hold(Rule::C8), "C8: {at} was seen");
-            match writers.iter_mut().find(|writer| writer.id == id) {
-                Some(writer) => writer.is_stable &= is_stable,
-                None => writers.push(Writer {
-                    id,
-                    at,
-                    is_decided,
-                    is_applied,
-                    is_stable,
-                    is_alone: record.chain.is_alone() && record.is_new(),
-                }),
+                | State::Aborted => true,
             }
-        }
-        writers
+        })
+    }
+
+    /// Of the transactions that were validated here, are not applied and write something of
+    /// `footprint`, the one with the highest timestamp up to `up_to`. Without `may_be_alone`, none
+    /// that was shown nowhere yet since its whole chain is this node and it is new here (R1).
+    pub(crate) fn last_pending(
+        &self,
+        blob: &BlobName,
+        footprint: Footprint,
+        up_to: Timestamp,
+        may_be_alone: bool,
+    ) -> Option<TransactionId> {
+        let at = |slot| {
+            let record = &self.records[slot];
+            let is_wanted = may_be_alone || !record.chain.is_alone() || !record.is_new();
+            record.state.in_flight_at().filter(|_| is_wanted)
+        };
+        let last = self.in_flight.claims(blob).last_write(footprint, up_to, at)?;
+        Some(self.records[last].transaction.id)
     }
 
     /// Whether a read here may show where a blob ends by a transaction that is applied and not
@@ -102,15 +93,19 @@ impl Commit {
         blob: &BlobName,
         reshaped: impl FnOnce() -> Timestamp,
     ) -> bool {
-        let leaves_gap = |id: TransactionId| {
-            let transaction = &self.records[self.records.slot(id).expect("it writes")].transaction;
-            let of_blob = transaction.blobs.iter().filter(|entry| entry.blob == *blob);
+        let leaves_gap = |record: &Record| {
+            let of_blob = record.transaction.blobs.iter().filter(|entry| entry.blob == *blob);
             let mut writes = of_blob.flat_map(|entry| &entry.operations).filter(|it| it.is_write());
             writes.any(|it| !matches!(it, Operation::Append { .. }))
         };
-        let writers = self.writers(blob, Footprint::ATTRIBUTES).into_iter();
-        let unstable = writers.filter(|it| it.is_applied && !it.is_stable && leaves_gap(it.id));
-        unstable.map(|it| it.at).min().is_some_and(|at| at <= reshaped())
+        let writes = self.in_flight.claims(blob).writes(Footprint::ATTRIBUTES);
+        let unstable = writes.filter_map(|claim| {
+            let record = &self.records[claim.slot];
+            let State::Applied(at) = record.state else { return None };
+            let is_unstable = record.unstable.contains(&claim.authority);
+            (is_unstable && leaves_gap(record)).then_some(at)
+        });
+        unstable.min().is_some_and(|at| at <= reshaped())
     }
 
     /// Whether something in flight here may still change this key, or one of this group, validated
@@ -132,7 +127,7 @@ impl Commit {
 
     /// Of the transactions that were validated here, are not applied and write one of these blobs,
     /// the one with the highest timestamp up to `up_to`. Its cost grows with what is in flight.
-    pub(crate) fn last_pending(
+    pub(crate) fn last_pending_where(
         &self,
         up_to: Timestamp,
         is_wanted: impl Fn(&BlobName) -> bool,

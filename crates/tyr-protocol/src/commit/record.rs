@@ -282,6 +282,8 @@ pub(crate) struct Slot(u32);
 impl Slot {
     /// The first there is.
     pub const FIRST: Self = Self(0);
+    /// The last there may be.
+    pub const LAST: Self = Self(u32::MAX);
 
     /// All there are.
     #[cfg(test)]

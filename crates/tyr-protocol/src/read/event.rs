@@ -13,10 +13,11 @@ pub struct ReadId(pub u64);
 pub enum Kind {
     /// The newest of one chunk, outside a transaction (R1).
     Direct,
-    /// Several chunks, or the first read of a blob in a transaction (R3): at this node's clock,
-    /// after what was in flight on arrival is applied. Asked of a version manager.
+    /// A copy of a chunk for another node (D2): at this node's clock after what was in flight on
+    /// arrival is applied.
     Whole,
-    /// The first of a snapshot: at this node's clock on arrival (R6).
+    /// The first read of a blob in a transaction, or of several chunks (R3), or of a snapshot (R6):
+    /// at this node's clock on arrival.
     First,
     /// At this timestamp: what follows one of the two before (R4, R5, R6).
     At(Timestamp),
@@ -33,6 +34,14 @@ impl Kind {
         match self {
             Self::At(at) | Self::Layout(at) => Some(at),
             Self::Direct | Self::Whole | Self::First | Self::Clock => None,
+        }
+    }
+
+    /// Whether it shows what there was at one timestamp, instead of the newest.
+    pub(super) fn is_at_a_timestamp(self) -> bool {
+        match self {
+            Self::First | Self::At(_) | Self::Layout(_) => true,
+            Self::Direct | Self::Whole | Self::Clock => false,
         }
     }
 }

@@ -5,12 +5,13 @@
 //! until what is in flight and may still be is applied. What there was at S does not change any
 //! more after that, so that the store may be read at leisure, page by page.
 //!
-//! Much may be in flight. A listing waits for one transaction at a time, the last of them, and
-//! looks again when that has moved: most of the others have by then.
+//! Like other reads it waits for one transaction at a time, the last of them, and looks again when
+//! that has moved.
 
 use tyr_types::{BlobName, ErrorKind, Timestamp};
 
-use super::{Effect, Listing, Parked, Reads, TOO_MANY, Wanted};
+use super::parked::{Parked, Wanted};
+use super::{Effect, Listing, Reads, TOO_MANY};
 use crate::abort::Abort;
 use crate::commit::Commit;
 use crate::rule::Rule;
@@ -50,7 +51,7 @@ impl Reads {
     ) {
         let id = listing.id;
         let pending = match self.rules.hold(Rule::Q1) {
-            true => commit.last_pending(up_to, |blob| listing.is_of(blob)),
+            true => commit.last_pending_where(up_to, |blob| listing.is_of(blob)),
             false => None,
         };
         let Some(pending) = pending else { return effects.push(Effect::List { id }) };
@@ -61,7 +62,6 @@ impl Reads {
             effects.push(Effect::Refuse { id, abort: Abort::new(kind, reason) });
             return;
         }
-        let (wanted, pending) = (Wanted::Listing(listing), [pending].into_iter().collect());
-        self.park(id, Parked { wanted, at: Some(up_to), pending }, commit);
+        self.park(id, Parked { wanted: Wanted::Listing(listing), up_to, pending }, commit);
     }
 }

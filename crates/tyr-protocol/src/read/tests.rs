@@ -202,6 +202,36 @@ fn the_authority_waits_until_what_was_in_flight_on_arrival_is_applied() {
     assert_eq!(brief(&node.commit_at(1, time(2, 0))), "newest", "not for what came after");
 }
 
+/// R1: what was shown anywhere before it came was decided here, at or below the clock.
+#[test]
+fn a_direct_read_waits_for_what_was_in_flight_unless_that_is_decided_above_its_arrival() {
+    let mut node = Node::of_three(0);
+    node.validate(1, time(1, 0));
+    node.validate(2, time(2, 0));
+    assert_eq!(brief(&node.commit_at(2, time(40, 2))), "waits", "the first may be before it");
+    assert_eq!(node.ask(range(0, 8), Kind::Direct), "waits", "the second may have been shown");
+    node.validate(3, time(1, 0));
+    assert_eq!(brief(&node.commit_at(1, time(50, 2))), "newest", "the second is applied by that");
+    assert_eq!(node.ask(range(0, 8), Kind::Direct), "waits", "the first may be shown from now on");
+    assert_eq!(brief(&node.commit_at(3, time(60, 2))), "newest", "the first is applied by that");
+}
+
+/// R1, R5.
+#[test]
+fn reads_wait_for_the_last_of_many_transactions() {
+    let mut node = Node::of_three(0);
+    (1..=40).for_each(|id| node.validate(id, time(1, 0)));
+    for kind in [Kind::Direct, Kind::First, Kind::Clock, Kind::Direct] {
+        assert_eq!(node.ask(range(0, 8), kind), "waits");
+    }
+    let told: Vec<String> = (1..=40)
+        .map(|id| brief(&node.commit_at(id, time(u64::try_from(id).unwrap() + 1, 0))))
+        .collect();
+    let (last, before) = told.split_last().unwrap();
+    assert!(before.iter().all(|told| told == "waits"), "{before:?}");
+    assert_eq!(last, "newest, at 0.41.0, clock 0.41.0, newest");
+}
+
 /// R1.
 #[test]
 fn an_abort_ends_the_wait_of_a_direct_read() {

@@ -114,7 +114,8 @@ fn the_checker_notices_when_a_rule_is_taken_away() {
         println!("without {rule:?}: noticed with relays at seed {seed} of 0..30000: {error}");
     }
     let apart = Config { replication: 1, reads: 30, ..Config::default() };
-    let (seed, error) = seed_that_notices(Rule::C6Chunk, 30_000, apart);
+    let many = Config { transactions: 30, reads: 60, ..apart };
+    let (seed, error) = seed_that_notices(Rule::C6Chunk, 30_000, many);
     println!("without C6Chunk: noticed at seed {seed} of 0..30000: {error}");
     let (seed, error) = seed_that_notices(Rule::C9, 30_000, apart);
     println!("without C9: noticed at seed {seed} of 0..30000: {error}");

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::commit::claims::{self, LOOKS};
+use crate::footprint::Footprint;
 use crate::test_cluster::random::Random;
 
 /// Bytes of each write, and how many places there are for them in the property test.
@@ -124,6 +125,26 @@ fn what_a_read_beside_many_writes_costs_does_not_grow_with_them() {
     assert!(many <= few && few <= 4, "{few} of 128, {many} of 8,192");
 }
 
+/// R1, R5: nor does a read that waits for them, or finds that it need not.
+#[test]
+fn what_a_read_looks_at_does_not_grow_with_the_writes_in_flight() {
+    let wanted = |start| Footprint::bytes(ByteRange { start, end: start + LEN });
+    let looks = |in_flight: u64| {
+        let mut node = Node::of_three(0);
+        (1..=in_flight).for_each(|id| quick_submit(&mut node, id, vec![apply(8), apply(16)]));
+        let (name, clock) = (blob("a"), node.commit.clock());
+        LOOKS.set(0);
+        let last = |start, up_to| node.commit.last_pending(&name, wanted(start), up_to, true);
+        assert_eq!(last(8, clock), Some(TransactionId(u128::from(in_flight))), "the last of all");
+        assert_eq!(last(8, time(3, 0)), Some(TransactionId(3)), "the last of the first three");
+        assert_eq!(last(0, clock), None, "nobody writes there");
+        assert!(!node.commit.is_settled(&name, wanted(8), None, true));
+        LOOKS.get()
+    };
+    let [few, many] = [128, 8_192].map(looks);
+    assert!(many <= few && few <= 128, "{few} of 128, {many} of 8,192");
+}
+
 /// Claims that those at one place look at in their lives, one after the other, where so many wait.
 fn looks_in_line(waiting: u64, operations: impl Fn(u64) -> Vec<Operation>) -> u64 {
     let mut node = Node::of_three(0);
@@ -202,7 +223,13 @@ fn any_transaction(random: &mut Random, id: u128) -> Transaction {
     all
 }
 
-/// All rules of validation and of order, for whatever is in flight.
+fn any_footprint(random: &mut Random) -> Footprint {
+    let start = random.below(PLACES) as u64 * 2;
+    let range = ByteRange { start, end: start + random.below(6) as u64 };
+    Footprint { range, is_attributes: random.percent(30) }
+}
+
+/// All rules of validation, of order and of reads, for whatever is in flight.
 #[test]
 fn an_index_answers_as_a_few_do() {
     for seed in 0..1_500 {
@@ -239,6 +266,16 @@ fn an_index_answers_as_a_few_do() {
             });
             begun += usize::from(chance < 40);
             assert_eq!(told[0], told[1], "seed {seed}");
+            let wanted = any_footprint(&mut random);
+            let up_to = time(clock.saturating_sub(random.below(30) as u64), 1);
+            let asked = [&few, &index].map(|node| {
+                let (commit, name) = (&node.commit, blob("a"));
+                let last = [true, false].map(|it| commit.last_pending(&name, wanted, up_to, it));
+                let settled =
+                    [None, Some(up_to)].map(|it| commit.is_settled(&name, wanted, it, true));
+                (last, settled)
+            });
+            assert_eq!(asked[0], asked[1], "seed {seed}: {wanted:?} up to {up_to}");
         }
     }
 }
