@@ -7,8 +7,8 @@
 //! | who in flight meets a read of bytes | `spans`, `cutting`, `appends` |
 //! | who in flight meets a condition on bytes | the last in `order`; then as for a read |
 //! | who in flight meets an append | `special`; all, if a write ends behind the blob (`ends`) |
-//! | who comes before me | `order`, from my timestamp down; then `in_chunk`, `across` and `looked` |
-//! | for whom a read waits | the same; then all of `spans`, `cutting` and `appends` over its bytes |
+//! | who comes before me | `order`, from my timestamp down; then `in_chunk`, `across`, `looked` |
+//! | for whom a read waits | `order` in the same way; then `spans`, `cutting`, `appends` |
 //! | who waits and came before me | `queue`, from my arrival down; or the `special_queue` |
 //! | who is told whatever happens | `open` |
 //! | how much is reserved at the end, and to where it is cut | counted |

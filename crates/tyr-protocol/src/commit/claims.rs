@@ -147,8 +147,8 @@ impl BlobClaims {
     }
 
     /// Of the others' claims that a write of `slot` is applied after, the one with the highest
-    /// timestamp that `before` gives; of several of one transaction the first. No timestamp is `at` or above,
-    /// and none is given to a transaction that is not in flight.
+    /// timestamp that `before` gives; of several of one transaction the first. No timestamp is `at`
+    /// or above, and none is given to a transaction that is not in flight.
     pub fn nearest(
         &self,
         slot: Slot,

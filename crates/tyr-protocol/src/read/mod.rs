@@ -120,8 +120,8 @@ impl Reads {
     }
 
     /// Serves a read at the authority, or lets it wait for something that may still be at or below
-    /// `up_to`: for the newest the clock on its arrival, since whatever was shown anywhere before is
-    /// known here to be decided, at or below that (C8, C9).
+    /// `up_to`. For the newest that is the clock on its arrival, since whatever was shown anywhere
+    /// before is known here to be decided, at or below that (C8, C9).
     fn read_when_applied(
         &mut self,
         request: Request,
@@ -223,8 +223,8 @@ impl Reads {
                 effects.push(Effect::Serve { id, at });
             }
             Kind::Clock => effects.push(Effect::AnswerClock { id, clock: commit.clock() }),
-            // What was in flight on arrival is applied, aborted or decided, so it is at or below the
-            // clock. What is not applied of that, and of what came since, is waited for as at any S.
+            // What was in flight on arrival is applied, aborted or decided, at or below the clock.
+            // What is not applied of that, or of what came since, is waited for as at any S.
             Kind::Whole if !self.rules.hold(Rule::D2) => {
                 effects.push(Effect::Serve { id, at: Some(commit.snapshot_timestamp()) });
             }

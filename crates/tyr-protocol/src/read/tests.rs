@@ -216,6 +216,25 @@ fn a_direct_read_waits_for_what_was_in_flight_unless_that_is_decided_above_its_a
     assert_eq!(brief(&node.commit_at(3, time(60, 2))), "newest", "the first is applied by that");
 }
 
+/// R1, F3: its number of arrival is another then, its timestamp is not.
+#[test]
+fn a_direct_read_waits_for_what_comes_again_and_was_committed_before_it_came() {
+    let mut node = Node::of_three(0);
+    node.validate(1, time(1, 0));
+    assert_eq!(node.ask(range(0, 8), Kind::Direct), "waits");
+    let (id, attempt) = (TransactionId(1), Attempt { number: 1, ..Attempt::default() });
+    let at = node.commit.pending_at(id).unwrap();
+    let (transaction, chain, known) = (one(id, write()), node.chain.clone(), Some(at));
+    let (begun, usages) = (Timestamp::ZERO, vec![]);
+    let highest = at;
+    let again = Message::Forward { transaction, chain, attempt, begun, highest, known, usages };
+    assert_eq!(brief(&node.step(commit::Event::Receive(again))), "waits");
+    assert_eq!(brief(&node.step(commit::Event::Persisted { id, attempt })), "waits");
+    let (decision, outcomes, usages) = (Decision::Commit(at), Outcomes::new(), vec![]);
+    let back = Message::Backward { id, attempt, decision, outcomes, usages };
+    assert_eq!(brief(&node.step(commit::Event::Receive(back))), "newest");
+}
+
 /// R1, R5.
 #[test]
 fn reads_wait_for_the_last_of_many_transactions() {

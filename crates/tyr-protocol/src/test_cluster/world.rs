@@ -204,10 +204,9 @@ impl World {
     /// A direct read of all slots of a chunk at once (R1).
     fn begin_read_of_chunk(&mut self, owner: Owner) {
         let blob = self.random.below(self.layout.slotted.into()) as u8;
-        let of_chunk = SLOTS / 2;
-        let first = of_chunk * self.random.below(2) as u8;
-        let slots = (first..first + of_chunk).map(|slot| Object::Slot(blob, slot));
-        let objects: Vec<Object> = slots.collect();
+        let (of_chunk, first) = (SLOTS / 2, SLOTS / 2 * self.random.below(2) as u8);
+        let objects = (first..first + of_chunk).map(|slot| Object::Slot(blob, slot));
+        let objects: Vec<Object> = objects.collect();
         self.history.reads.push(self.seen(objects.clone()));
         let replicas = self.layout.replicas(objects[0]).to_vec();
         let wanted = (blob, Footprint::bytes(slot_range(first, of_chunk)));
