@@ -51,9 +51,9 @@ pub(in crate::single) fn run(ground: &Ground, cluster: &mut Cluster, _: Extent) 
     let plan = puppet::Plan { addresses, timeout: Some(TIMEOUT_MAX), ..Default::default() };
     let programs = (0..PROGRAMS).map(|_| Puppet::start(&plan)).collect::<Result<Vec<_>>>()?;
     let begun = Instant::now();
-    let is_over = AtomicBool::new(false);
+    let (is_over, has_failed) = (AtomicBool::new(false), AtomicBool::new(false));
     let (made, read) = std::thread::scope(|scope| {
-        let reader = scope.spawn(|| directory.read_on(&is_over));
+        let reader = scope.spawn(|| directory.read_on(&is_over, &has_failed));
         let programs = (0..).zip(programs);
         let programs: Vec<_> = programs
             .map(|(number, program)| scope.spawn(move || make(program, number, each)))
@@ -62,11 +62,15 @@ pub(in crate::single) fn run(ground: &Ground, cluster: &mut Cluster, _: Extent) 
             .into_iter()
             .map(|program| program.join().map_err(|_| Error::unavailable("a thread panicked"))?)
             .collect();
+        has_failed.store(made.is_err(), Ordering::Release);
         is_over.store(true, Ordering::Release);
         let made = made.map_err(|error| {
-            let there = directory.list(&mut Random::of(3, "crowd", PROGRAMS));
-            let there = there.map_or(0, |names| names.keys().filter(|name| !is_old(name)).count());
-            error.context(format!("after {there} files in {:.0} s", begun.elapsed().as_secs_f64()))
+            let took = begun.elapsed().as_secs_f64();
+            let there = match directory.files.find(DIRECTORY) {
+                Ok(seen) => (seen.attributes.size - OLD).to_string(),
+                Err(error) => format!("nobody can tell how many ({error})"),
+            };
+            error.context(format!("after {there} files in {took:.0} s"))
         });
         let read = reader.join().map_err(|_| Error::unavailable("the reader panicked"))?;
         Ok::<_, Error>((made?, read.map_err(|error| told(&error))?))
@@ -124,12 +128,16 @@ impl Crowded {
         Ok(Self { files, directory, old })
     }
 
-    /// Lists the directory until all is over, and once more after that.
-    fn read_on(&self, is_over: &AtomicBool) -> tyr_fs::Result<Read> {
+    /// Lists the directory until all is over, and once more after that; nothing more when it is
+    /// of no use, since somebody has failed.
+    fn read_on(&self, is_over: &AtomicBool, has_failed: &AtomicBool) -> tyr_fs::Result<Read> {
         let (mut read, mut random) = (Read::default(), Random::of(1, "crowd", PROGRAMS));
         loop {
             let was_over = is_over.load(Ordering::Acquire);
-            let seen = self.list(&mut random)?;
+            let seen = self.list(&mut random, has_failed)?;
+            if has_failed.load(Ordering::Acquire) {
+                return Ok(read);
+            }
             let old = seen.keys().filter(|name| is_old(name));
             if let Some((name, times)) = seen.iter().find(|(_, times)| **times != 1) {
                 let name = String::from_utf8_lossy(name);
@@ -150,8 +158,12 @@ impl Crowded {
         }
     }
 
-    /// The names of the directory, and how often each was shown.
-    fn list(&self, random: &mut Random) -> tyr_fs::Result<BTreeMap<Vec<u8>, u64>> {
+    /// The names of the directory, and how often each was shown; some of them when it is of no use.
+    fn list(
+        &self,
+        random: &mut Random,
+        has_failed: &AtomicBool,
+    ) -> tyr_fs::Result<BTreeMap<Vec<u8>, u64>> {
         let (mut seen, mut cookie) = (BTreeMap::new(), 0);
         loop {
             let limit = random.between(PAGE.0, PAGE.1) as usize;
@@ -160,7 +172,7 @@ impl Crowded {
                 cookie = entry.cookie;
                 *seen.entry(entry.name.as_bytes().to_vec()).or_default() += 1;
             }
-            if page.is_end {
+            if page.is_end || has_failed.load(Ordering::Acquire) {
                 return Ok(seen);
             }
         }
@@ -186,7 +198,7 @@ impl Crowded {
 
     /// What is wrong when all is over.
     fn wrong(&self, each: u64) -> tyr_fs::Result<Option<String>> {
-        let seen = self.list(&mut Random::of(2, "crowd", PROGRAMS))?;
+        let seen = self.list(&mut Random::of(2, "crowd", PROGRAMS), &AtomicBool::new(false))?;
         let expected = OLD + PROGRAMS * TASKS * each;
         if seen.len() as u64 != expected {
             return Ok(Some(format!("{} names are there, not {expected}", seen.len())));
