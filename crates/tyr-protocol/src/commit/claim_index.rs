@@ -342,10 +342,10 @@ impl ClaimIndex {
                 self.reserved += reserves(&own.claims);
                 for claim in &own.claims {
                     match claim.chunks {
-                        _ if !claim.kind.is_write() => {}
                         Chunks { range, is_one: true } => {
                             self.in_chunk.insert((range.start, at, slot));
                         }
+                        // Of what writes nothing there is none.
                         Chunks { range, is_one: false } => self.across.insert(range, slot),
                     }
                     match claim.kind {
@@ -389,7 +389,6 @@ impl ClaimIndex {
                 self.reserved -= reserves(&own.claims);
                 for claim in &own.claims {
                     match claim.chunks {
-                        _ if !claim.kind.is_write() => {}
                         Chunks { range, is_one: true } => {
                             self.in_chunk.remove(&(range.start, at, slot));
                         }

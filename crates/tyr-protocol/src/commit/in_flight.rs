@@ -78,7 +78,7 @@ impl ClaimKind {
     }
 }
 
-/// Of what chunks of a blob a claim is: writes of one chunk are applied in order (C6).
+/// The chunks of a blob that a claim writes in: writes of one chunk are applied in order (C6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Chunks {
     /// From the first one's start to the last one's end.
@@ -88,13 +88,11 @@ pub(crate) struct Chunks {
 }
 
 impl Chunks {
+    /// Those of a claim that writes nothing.
+    pub const NONE: Self = Self { range: ByteRange::NOTHING, is_one: false };
+
     fn one(range: ByteRange) -> Self {
         Self { range, is_one: true }
-    }
-
-    /// No more than the bytes of the claim itself: what is known where they are not of its kind.
-    pub fn none() -> Self {
-        Self { range: ByteRange::NOTHING, is_one: false }
     }
 
     fn hull(self, other: Self) -> Self {
@@ -119,9 +117,7 @@ impl Claim {
     /// writes of the same chunk, and after who has read what it writes.
     pub fn is_applied_after(&self, other: &Self) -> bool {
         debug_assert!(self.kind.is_write(), "who writes nothing is applied beside all others");
-        let is_of_its_chunk =
-            other.kind.is_write() && self.chunks.range.overlaps(other.chunks.range);
-        is_of_its_chunk || self.footprint.overlaps(other.footprint)
+        self.chunks.range.overlaps(other.chunks.range) || self.footprint.overlaps(other.footprint)
     }
 
     /// Whether it writes something of `footprint`.
@@ -249,8 +245,9 @@ impl InFlight {
                 claim_operation(&mut own, slot, place, &entry.blob, operation, end);
             }
             if !rules.hold(Rule::C6Chunk) {
-                own.iter_mut().for_each(|claim| claim.chunks.range = claim.footprint.range);
-                own.iter_mut().for_each(|claim| claim.chunks.is_one = false);
+                for claim in own.iter_mut().filter(|claim| claim.kind.is_write()) {
+                    claim.chunks = Chunks { range: claim.footprint.range, is_one: false };
+                }
             }
             for claim in own.iter().filter(|claim| claim.kind.is_write()) {
                 if !authorities.contains(&claim.authority) {
@@ -357,9 +354,9 @@ fn claim_read(
     footprint: Footprint,
     kind: ClaimKind,
 ) {
-    place.shares(blob, footprint, |Share { footprint, chunk, authority }| {
+    place.shares(blob, footprint, |Share { footprint, authority, .. }| {
         if authority == place.node() {
-            push(own, Claim { slot, kind, footprint, chunks: Chunks::one(chunk), authority });
+            push(own, Claim { slot, kind, footprint, chunks: Chunks::NONE, authority });
         }
     });
 }

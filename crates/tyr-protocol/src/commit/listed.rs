@@ -118,7 +118,7 @@ fn stale(blob: &BlobName) -> Abort {
 
 /// What a listing is to a write in it.
 fn claim_of(slot: Slot, node: tyr_types::NodeId) -> Claim {
-    let (kind, footprint, chunks) = (ClaimKind::Read, Footprint::ATTRIBUTES, Chunks::none());
+    let (kind, footprint, chunks) = (ClaimKind::Read, Footprint::ATTRIBUTES, Chunks::NONE);
     Claim { slot, kind, footprint, chunks, authority: node }
 }
 

@@ -1,5 +1,6 @@
 //! The index of the claims on one blob answers as a few do, and costs each what a few cost.
 
+use super::chunks::chain_of_chunks;
 use super::*;
 use crate::commit::claims::{self, LOOKS};
 use crate::footprint::Footprint;
@@ -89,7 +90,7 @@ fn what_a_write_costs_does_not_grow_with_those_in_its_chunk() {
     let chunks = 100;
     let looks = |in_flight: u64| {
         let mut node = Node::of_three(0);
-        node.chain = super::chunks::chain_of_chunks(chunks, 64);
+        node.chain = chain_of_chunks(chunks, 64);
         let in_turn = |id: u64| vec![write(id % chunks * 64 + id % 7 * 8, LEN)];
         (1..=in_flight).for_each(|id| quick_submit(&mut node, id, in_turn(id)));
         LOOKS.set(0);
@@ -109,7 +110,7 @@ fn what_a_write_costs_does_not_grow_with_those_in_its_chunk() {
 fn what_a_read_beside_many_writes_costs_does_not_grow_with_them() {
     let looks = |in_flight: u64| {
         let mut node = Node::of_three(0);
-        node.chain = chain_of_bytes();
+        node.chain = chain_of_chunks(1, ByteRange::ALL.end);
         (1..=in_flight).for_each(|id| quick_submit(&mut node, id, vec![write(id * LEN, LEN)]));
         LOOKS.set(0);
         let transaction = reading(transaction(u128::MAX, vec![]), 0, LEN, 0);
@@ -186,19 +187,6 @@ fn what_waiting_in_line_costs_does_not_grow_with_the_line() {
     }
 }
 
-/// A piece behind the first chunk, at nodes that are no version managers.
-fn chain_of_bytes() -> Chain {
-    let hops = chain_of_three().hops().to_vec();
-    let hop = |hop: Hop| match hop.part {
-        Part::Pieces(mut pieces) => {
-            pieces.iter_mut().for_each(|piece| piece.is_attributes = false);
-            Hop { part: Part::Pieces(pieces), ..hop }
-        }
-        Part::Whole => hop,
-    };
-    Chain::new(hops.into_iter().map(hop).collect(), Ends::new()).unwrap()
-}
-
 fn any_operation(random: &mut Random) -> Operation {
     let place = random.below(PLACES) as u64 * 2;
     match random.below(20) {
@@ -237,8 +225,8 @@ fn an_index_answers_as_a_few_do() {
         let (place, chain) = match random.below(5) {
             0 | 1 => (0, chain_of_three()),
             2 => (1, chain_of_three()),
-            3 => (0, chain_of_bytes()),
-            _ => (0, super::chunks::chain_of_chunks(4, 10)),
+            3 => (0, chain_of_chunks(1, ByteRange::ALL.end)),
+            _ => (0, chain_of_chunks(4, 10)),
         };
         let size = Some(random.below(60) as u64);
         let [mut few, mut index] = [usize::MAX, 0].map(|few_max| {
