@@ -9,6 +9,7 @@ use tyr_types::{ErrorKind, Result};
 
 use super::fjall::FjallIndex;
 use super::memory::MemoryIndex;
+use super::settings::memtable_bytes;
 use super::{Index, IndexBatch, Table};
 
 /// Runs a behaviour on a new index of each kind.
@@ -278,6 +279,20 @@ fn a_read_that_meets_a_damaged_block_names_the_file() {
         let text = error.to_string();
         assert!(text.contains(&*table.to_string_lossy()) && !text.contains("Fjall"), "{text}");
     }
+}
+
+#[test]
+fn a_table_is_written_out_when_its_memory_is_full_however_busy_the_library_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("index");
+    let index = FjallIndex::open(&path, 0).unwrap();
+    for at in 0..40_000_u64 {
+        let key = at.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_le_bytes();
+        put(&index, Table::Blobs, &key, &[7; 1024]);
+        let bytes = index.bytes_in_memory(Table::Blobs);
+        assert!(bytes <= memtable_bytes(Table::Blobs), "{bytes} after {at}");
+    }
+    assert_eq!(keys(&index, Table::Blobs, b"", None).len(), 40_000);
 }
 
 #[test]

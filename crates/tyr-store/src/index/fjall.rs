@@ -12,63 +12,20 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use fjall::config::CompressionPolicy;
-use fjall::{
-    AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
-};
+use fjall::{AbstractTree, Database, Keyspace, PersistMode};
 use parking_lot::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard};
 use tyr_types::{Error, Result};
 
 use super::elsewhere::Elsewhere;
 use super::journal::BatchStamp;
 use super::overwritten::Overwritten;
+use super::settings::{database_builder, memtable_bytes, table_options};
 use super::{BATCH_KEY, Index, IndexBatch, Inspect, Table, Visit, preflight, seal, tables};
-
-/// Bytes of blocks that the library caches. Hot blobs are cached above, so it stays small.
-const CACHE_BYTES: u64 = 32 << 20;
-/// Threads that flush and merge. With two or more, fjall 3.1 keeps one of them handing merges back
-/// to the queue, and so spinning, for as long as another merges.
-const WORKERS: usize = 1;
-/// Bytes of journals before the library makes lagging tables flush; the least it accepts.
-const JOURNAL_BYTES_MAX: u64 = 64 << 20;
 
 /// Bytes that must be free before a batch is taken, and so many times the batch besides: for the
 /// journal, for writing tables out and for merging them.
 const FREE_BYTES_MIN: u64 = 8 << 20;
 const FREE_PER_BATCH: u64 = 8;
-
-/// Bytes of changes that a table holds in memory before it writes them out. Up to four more of
-/// these wait while the disk is busy: 5 * 22 MiB at worst.
-const fn memtable_bytes(table: Table) -> u64 {
-    match table {
-        Table::Meta => 2 << 20,
-        Table::Blobs | Table::Segments => 8 << 20,
-        Table::Extents => 4 << 20,
-    }
-}
-
-const _: () = {
-    let [a, b, c, d] = Table::ALL;
-    let all = memtable_bytes(a) + memtable_bytes(b) + memtable_bytes(c) + memtable_bytes(d);
-    assert!(all == 22 << 20, "what waits at worst is said above");
-    assert!(JOURNAL_BYTES_MAX >= 64 << 20, "the library accepts no less");
-};
-
-fn table_options(table: Table) -> KeyspaceCreateOptions {
-    let compression = match table {
-        // Users' bytes: whoever wants them compressed says so for the keyspace.
-        Table::Segments => CompressionPolicy::all(CompressionType::None),
-        Table::Meta | Table::Blobs | Table::Extents => CompressionPolicy::new([
-            CompressionType::None,
-            CompressionType::None,
-            CompressionType::Lz4,
-        ]),
-    };
-    KeyspaceCreateOptions::default()
-        .manual_journal_persist(true)
-        .max_memtable_size(memtable_bytes(table))
-        .data_block_compression_policy(compression)
-}
 
 /// The library's handles; all are dropped together, behind a guard against its panics.
 struct Handles {
@@ -195,6 +152,13 @@ impl FjallIndex {
         handles.table(table).tree.active_memtable().len()
     }
 
+    /// How many bytes that takes.
+    #[cfg(test)]
+    pub(crate) fn bytes_in_memory(&self, table: Table) -> u64 {
+        let handles = self.handles().expect("a test closes it at the end");
+        handles.table(table).tree.active_memtable().size()
+    }
+
     fn stored_batch(&self) -> Result<u64> {
         let Some(value) = self.get(Table::Meta, BATCH_KEY)? else { return Ok(0) };
         BatchStamp::decode(&value).map(|stamp| stamp.number).ok_or_else(|| {
@@ -279,7 +243,7 @@ fn create(folder: &Path) -> Result<()> {
         &new,
         || None,
         || {
-            let database = builder(&new).open()?;
+            let database = database_builder(&new).open()?;
             for table in Table::ALL {
                 database.keyspace(table.name(), || table_options(table))?;
             }
@@ -292,21 +256,12 @@ fn create(folder: &Path) -> Result<()> {
     folder.parent().map_or(Ok(()), sync_folder).map_err(fail)
 }
 
-fn builder(folder: &Path) -> fjall::DatabaseBuilder<Database> {
-    Database::builder(folder)
-        .manual_journal_persist(true)
-        .journal_compression(CompressionType::None)
-        .cache_size(CACHE_BYTES)
-        .max_journaling_size(JOURNAL_BYTES_MAX)
-        .worker_threads(WORKERS)
-}
-
 fn open_handles(folder: &Path) -> Result<Handles> {
     guarded(
         folder,
         || first_damage(folder),
         || {
-            let database = builder(folder).open()?;
+            let database = database_builder(folder).open()?;
             if Table::ALL.iter().any(|table| !database.keyspace_exists(table.name())) {
                 return Err(fjall::Error::Unrecoverable);
             }
@@ -315,6 +270,20 @@ fn open_handles(folder: &Path) -> Result<Handles> {
             Ok(Handles { tables: [a?, b?, c?, d?], database })
         },
     )
+}
+
+/// Has the library's thread write out the tables that have as much in memory as they may.
+///
+/// The library would ask its thread for that with each batch from then on, in a queue of 1,000
+/// places (fjall 3.1). While the thread merges for long the queue fills, and then the thread, which
+/// puts its next task there, waits for itself for ever. So no batch finds a full memory.
+fn write_out_full(tables: &[Keyspace; Table::ALL.len()]) -> fjall::Result<()> {
+    for (table, keyspace) in Table::ALL.into_iter().zip(tables) {
+        if keyspace.tree.active_memtable().size() > memtable_bytes(table) {
+            keyspace.rotate_memtable()?;
+        }
+    }
+    Ok(())
 }
 
 /// Runs `act`; what the library panics with becomes an error. `damage` looks for a damaged file,
@@ -447,7 +416,8 @@ impl Index for FjallIndex {
             let mut stamp = BatchStamp { number, seqno_floor: database.seqno() }.encode();
             seal::close(Table::Meta, BATCH_KEY, &mut stamp);
             changes.insert(&tables[Table::Meta as usize], BATCH_KEY, stamp);
-            changes.commit()
+            changes.commit()?;
+            write_out_full(tables)
         })?;
         *last = number;
         Ok(number)

@@ -17,6 +17,7 @@ pub mod memory;
 mod overwritten;
 mod preflight;
 mod seal;
+mod settings;
 mod tables;
 
 #[cfg(test)]
