@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fjall::config::CompressionPolicy;
+use fjall::config::{CompressionPolicy, PartitioningPolicy};
 use fjall::{CompressionType, Database, KeyspaceCreateOptions};
 
 use super::Table;
@@ -43,10 +43,14 @@ pub fn table_options(table: Table) -> KeyspaceCreateOptions {
             CompressionType::Lz4,
         ]),
     };
+    // Below the first levels the library keeps no table's index or filter in memory. In one piece
+    // each read would read and check all of them, up to some MiB, where they are not cached.
     KeyspaceCreateOptions::default()
         .manual_journal_persist(true)
         .max_memtable_size(memtable_bytes(table))
         .data_block_compression_policy(compression)
+        .index_block_partitioning_policy(PartitioningPolicy::all(true))
+        .filter_block_partitioning_policy(PartitioningPolicy::all(true))
 }
 
 /// The database in `folder`, opened or made.
