@@ -399,8 +399,11 @@ impl Session {
             Body::NotHere(Asked::Read(read)) => self.not_here(from, read, effects),
             Body::NotHere(Asked::Transaction(id)) => self.not_head(from, id, effects),
             Body::Reply { id, decision, outcomes, clock } => {
-                self.observe(clock, effects);
+                // Who refuses at the door says no clock.
                 let is_refused = clock == Timestamp::ZERO;
+                if !is_refused {
+                    self.observe(clock, effects);
+                }
                 self.replied(id, decision, outcomes, is_refused, effects);
             }
             Body::Keys { number, keys, is_end } => {

@@ -254,6 +254,19 @@ fn a_refusal_at_the_door_counts_only_of_what_was_sent_once() {
     assert!(matches!(client.answer(), Answer::Committed { .. }));
 }
 
+/// F11: dated at the begin of time it would count as forgotten.
+#[test]
+fn a_refusal_at_the_door_says_no_clock_however_long_ago_one_was_said() {
+    let mut client = Client::with_time();
+    client.pass(15_000_000);
+    client.commit(vec![append("a", 10)]);
+    let refused = client.submitted_one();
+    client.receive(refused.to, refusal(refused.id));
+    client.commit(vec![append("a", 10)]);
+    let next = client.submitted_one();
+    assert!(next.id != refused.id && next.begun_us >= refused.begun_us, "{next:?}, {refused:?}");
+}
+
 #[test]
 fn what_was_refused_at_the_door_is_sent_again_as_it_was_until_that_has_gone_on_for_long() {
     let mut client = Client::with_time();
