@@ -8,7 +8,7 @@ use super::execution::refused;
 use super::{Store, Turn};
 use crate::chain::Ends;
 use crate::commit::recovery;
-use crate::commit::{self, Outcomes, namesake};
+use crate::commit::{self, Decision, Outcomes, namesake};
 use crate::level::level_of;
 use crate::map::DROPPED;
 use crate::message::{Address, Asked, Body};
@@ -65,7 +65,7 @@ impl<S: Store> Turn<'_, S> {
         }
         let begun = Timestamp { epoch: map.epoch, clock: begun_us, node: 0 };
         if self.member.commit.is_namesake(id, begun) {
-            let decision = commit::Decision::Abort(namesake::refusal());
+            let decision = Decision::Abort(namesake::refusal());
             return self.reply(id, decision, Outcomes::new());
         }
         let now_us = self.member.commit.clock().clock.max(self.member.now.wall_us);
@@ -75,7 +75,7 @@ impl<S: Store> Turn<'_, S> {
             Ok(chain) if is_retry || is_remembered || map.check_served(&chain).is_ok() => chain,
             Ok(_) => return self.not_here(client, Asked::Transaction(id)),
             Err(abort) if is_lasting(abort.kind) && !is_retry && !is_remembered => {
-                let decision = commit::Decision::Abort(abort);
+                let decision = Decision::Abort(abort);
                 return self.reply(id, decision, Outcomes::new());
             }
             Err(_) => return self.not_here(client, Asked::Transaction(id)),
@@ -97,9 +97,7 @@ impl<S: Store> Turn<'_, S> {
         let is_partial = self.is_partial(&transaction);
         if (!is_remembered || is_partial) && self.is_forgotten(begun) {
             // Where only a part of its answers is known, those who had the others need not (F11).
-            let reason = "the transaction is older than what the cluster remembers: whether it \
-                          took effect shows in what it wrote";
-            return self.reply(id, refused(ErrorKind::TimedOut, reason), Outcomes::new());
+            return self.reply(id, forgotten(now_us.saturating_sub(begun_us)), Outcomes::new());
         }
         self.member.commit.observe(begun);
         self.commit_with_pieces(match (is_partial, is_retry) {
@@ -120,8 +118,8 @@ impl<S: Store> Turn<'_, S> {
         let noted = commit.recovery.as_deref().and_then(|it| it.memory.get(id)?.outcome.as_ref());
         let mut outcomes = match (record, noted) {
             (Some(record), _) if record.is_applied() && record.is_passed => record.outcomes.clone(),
-            (None, Some((commit::Decision::Commit(_), outcomes))) => outcomes.clone(),
-            (Some(_), _) | (None, Some((commit::Decision::Abort(_), _)) | None) => return false,
+            (None, Some((Decision::Commit(_), outcomes))) => outcomes.clone(),
+            (Some(_), _) | (None, Some((Decision::Abort(_), _)) | None) => return false,
         };
         self.member.commit.complete(id, &mut outcomes);
         lacks_answers(transaction, &outcomes)
@@ -142,6 +140,16 @@ impl<S: Store> Turn<'_, S> {
 pub(super) fn lacks_answers(transaction: &Transaction, outcomes: &Outcomes) -> bool {
     let operations = transaction.blobs.iter().flat_map(|entry| &entry.operations);
     outcomes.len() < operations.filter(|operation| operation.is_answering()).count()
+}
+
+/// Nobody knows any more what became of a transaction that began so long ago (F11).
+fn forgotten(age_us: u64) -> Decision {
+    let reason = format!(
+        "the transaction began {} s ago, before what the cluster remembers: whether it took effect \
+         shows in what it wrote",
+        age_us / 1_000_000
+    );
+    refused(ErrorKind::TimedOut, reason)
 }
 
 /// Whether what is wrong with a transaction is wrong with it whenever it comes, so that nobody has
