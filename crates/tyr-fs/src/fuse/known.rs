@@ -7,9 +7,13 @@
 //! ```
 //!
 //! The kernel forgets a file when it needs the memory itself, which may be long after this process
-//! does: so it is asked to. It drops a name, and forgets the file once that is not open and has no
-//! other name there; whoever looks again has it looked up again. Directories are not dropped: what
-//! others have mounted in them would go with them.
+//! does: so it is asked to. Whoever looks again has it looked up again.
+//!
+//! Many files at a time that nobody uses, where the kernel takes that: to drop one by its name it
+//! has to have the directory for itself, and waits for each lookup in it that is under way. One
+//! that is still known the next time is in use: its name is dropped, and the kernel forgets it once
+//! it is not open and has no other name there. Directories are not dropped: what others have
+//! mounted in them would go with them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -23,6 +27,9 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 /// Bytes that a file takes here, with a name of usual length.
 const FILE_LEN: usize = 200;
 
+/// Files that the kernel is asked to drop at a time.
+const AT_ONCE: usize = 256;
+
 /// Names are dropped down to this part of what there is room for, so that it is not done for one.
 const LEFT_PARTS: (usize, usize) = (15, 16);
 
@@ -35,6 +42,15 @@ const EXCESS_PART: usize = 8;
 pub trait Tracked: Clone + Send + 'static {
     /// Whether it is a directory, in which others may have mounted something.
     fn is_directory(&self) -> bool;
+}
+
+/// What the kernel keeps of files, as far as it can be told to drop it.
+pub trait KernelCache {
+    /// Drops those of these files that nobody uses; `false` when it cannot be asked that.
+    fn drop_unused(&mut self, files: &[u64]) -> bool;
+
+    /// Drops a name in a directory, and its file once nobody uses it.
+    fn drop_name(&mut self, parent: INodeNo, name: &OsStr);
 }
 
 /// A file that the kernel knows, and how often it was told of it.
@@ -176,25 +192,48 @@ impl<T: Tracked> KnownFiles<T> {
         state.files.remove(&number.0).map(|known| known.file)
     }
 
-    /// Has `drop_name` drop names, the first ones first, whenever there are too many; until it is
-    /// over.
-    pub fn trim(&self, mut drop_name: impl FnMut(INodeNo, &OsStr)) {
+    /// Has the kernel drop files, those it was told of first, whenever there are too many; until it
+    /// is over.
+    pub fn trim(&self, mut kernel: impl KernelCache) {
+        // Those that it was asked to drop the last time.
+        let mut asked: Vec<Told> = Vec::new();
         let mut state = self.state.lock();
         while !state.is_over {
             if state.told.len() <= self.max {
                 self.wanted.wait(&mut state);
                 continue;
             }
+            asked.retain(|told| state.files.contains_key(&told.number.0));
             let left = self.max * LEFT_PARTS.0 / LEFT_PARTS.1;
+            // The kernel may have to wait for what is told meanwhile.
+            MutexGuard::unlocked(&mut state, || {
+                asked.drain(..).for_each(|told| kernel.drop_name(told.parent, &told.name));
+            });
             while state.told.len() > left && !state.is_over {
-                let Some(Told { number, parent, name }) = state.told.pop_front() else { break };
-                if state.files.contains_key(&number.0) {
-                    // The kernel may have to wait for what is told meanwhile.
-                    MutexGuard::unlocked(&mut state, || drop_name(parent, &name));
-                }
+                let first = Self::first_told(&mut state, left);
+                MutexGuard::unlocked(&mut state, || {
+                    let numbers: Vec<u64> = first.iter().map(|told| told.number.0).collect();
+                    match numbers.is_empty() || kernel.drop_unused(&numbers) {
+                        true => asked.extend(first),
+                        false => first.iter().for_each(|it| kernel.drop_name(it.parent, &it.name)),
+                    }
+                });
             }
             self.trimmed.notify_all();
         }
+    }
+
+    /// Takes out the names that the kernel was told of first and of whose files it knows, as many
+    /// as it is asked for at a time, while there are more than `left`.
+    fn first_told(state: &mut State<T>, left: usize) -> Vec<Told> {
+        let mut first = Vec::new();
+        while state.told.len() > left && first.len() < AT_ONCE {
+            let Some(told) = state.told.pop_front() else { break };
+            if state.files.contains_key(&told.number.0) {
+                first.push(told);
+            }
+        }
+        first
     }
 }
 
@@ -235,20 +274,40 @@ mod tests {
         }
     }
 
-    /// Tells of files, with room for so many; answers the names that were dropped.
+    /// A kernel of before there was a way to ask for files, or of today; and what it was asked.
+    #[derive(Default)]
+    struct Kernel {
+        takes_files: bool,
+        files: Vec<u64>,
+        names: Vec<OsString>,
+    }
+
+    impl KernelCache for &mut Kernel {
+        fn drop_unused(&mut self, files: &[u64]) -> bool {
+            self.files.extend(self.takes_files.then_some(files).into_iter().flatten());
+            self.takes_files
+        }
+
+        fn drop_name(&mut self, _: INodeNo, name: &OsStr) {
+            self.names.push(name.to_owned());
+        }
+    }
+
+    /// Tells of files, with room for so many; answers the names that were dropped by a kernel that
+    /// takes nothing else.
     fn dropped(room: usize, told: impl FnOnce(&KnownFiles<Kind>)) -> Vec<OsString> {
         let known = KnownFiles::new(room * FILE_LEN, Kind::Directory);
         told(&known);
-        let mut dropped = Vec::new();
+        let mut kernel = Kernel::default();
         std::thread::scope(|scope| {
-            scope.spawn(|| known.trim(|_, name| dropped.push(name.to_owned())));
+            scope.spawn(|| known.trim(&mut kernel));
             let left = room * LEFT_PARTS.0 / LEFT_PARTS.1;
             while known.state.lock().told.len() > left {
                 std::thread::yield_now();
             }
             known.end();
         });
-        dropped
+        kernel.names
     }
 
     fn tell(known: &KnownFiles<Kind>, number: u64, name: &str) {
@@ -272,6 +331,27 @@ mod tests {
             known.forget(INodeNo(2), 1);
         });
         assert_eq!(dropped, ["3", "4"]);
+    }
+
+    #[test]
+    fn files_are_dropped_together_and_by_name_those_that_were_in_use() {
+        let known = KnownFiles::new(16 * FILE_LEN, Kind::Directory);
+        let mut kernel = Kernel { takes_files: true, ..Kernel::default() };
+        let trimmed = || {
+            while known.state.lock().told.len() > 15 {
+                std::thread::yield_now();
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| known.trim(&mut kernel));
+            (2..19).for_each(|number| tell(&known, number, &format!("{number}")));
+            trimmed();
+            known.forget(INodeNo(2), 1);
+            (19..21).for_each(|number| tell(&known, number, &format!("{number}")));
+            trimmed();
+            known.end();
+        });
+        assert_eq!((kernel.files, kernel.names), (vec![2, 3, 4, 5], vec![OsString::from("3")]));
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! What every mount is made of, whatever it shows: Linux, feature `mount`.
 //!
 //! [`serve`] puts something at a directory of this machine, and [`Mount`] takes it away again.
-//! [`known`] has what the kernel was told of, [`answers`] the words that both sides use, and
-//! [`space`] how much room there is. Nothing here knows what a file is: that is of
-//! [`mount`](mod@crate::mount) and [`flat`](mod@crate::flat).
+//! [`known`] has what the kernel was told of, `kernel_cache` how it is told to drop that,
+//! [`answers`] the words that both sides use, and [`space`] how much room there is. Nothing here
+//! knows what a file is: that is of [`mount`](mod@crate::mount) and [`flat`](mod@crate::flat).
 
 pub mod answers;
+mod kernel_cache;
 pub mod known;
 pub mod space;
 
@@ -20,11 +21,12 @@ use std::time::Duration;
 
 use fuser::{
     BackgroundSession, Config, Filesystem, Generation, InitFlags, KernelConfig, MountOption,
-    Notifier, SessionACL,
+    Notifier, Session, SessionACL,
 };
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 
+use self::kernel_cache::MountCache;
 use self::known::{Bounded, KnownFiles, Tracked};
 
 /// Threads that answer the kernel, at least: each waits for the disk, or for nodes, while others
@@ -53,14 +55,11 @@ pub struct Mount {
 struct Trimmer(Arc<dyn Bounded>);
 
 impl Trimmer {
-    fn start<T: Tracked>(known: Arc<KnownFiles<T>>, notifier: Notifier) -> io::Result<Self> {
+    fn start<T: Tracked>(known: Arc<KnownFiles<T>>, kernel: MountCache) -> io::Result<Self> {
         let trimmer = Self(Arc::clone(&known) as Arc<dyn Bounded>);
-        std::thread::Builder::new().name("tyr-mount-trim".to_owned()).spawn(move || {
-            known.trim(|parent, name| {
-                // The kernel may have dropped it before.
-                let _ = notifier.inval_entry(parent, name);
-            });
-        })?;
+        std::thread::Builder::new()
+            .name("tyr-mount-trim".to_owned())
+            .spawn(move || known.trim(kernel))?;
         Ok(trimmer)
     }
 }
@@ -113,8 +112,10 @@ pub fn serve<T: Tracked>(
     if !at.is_dir() {
         return Err(Errno::NOTDIR.into());
     }
-    let session = fuser::spawn_mount(filesystem, &at, &config)?;
-    let trimmer = Trimmer::start(known, session.notifier())?;
+    let session = Session::new(filesystem, &at, &config)?;
+    let kernel = MountCache::new(session.notifier(), &session)?;
+    let session = session.spawn()?;
+    let trimmer = Trimmer::start(known, kernel)?;
     Ok(Mount { session, at, trimmer })
 }
 
