@@ -337,18 +337,20 @@ mod tests {
     fn files_are_dropped_together_and_by_name_those_that_were_in_use() {
         let known = KnownFiles::new(16 * FILE_LEN, Kind::Directory);
         let mut kernel = Kernel { takes_files: true, ..Kernel::default() };
-        let trimmed = || {
-            while known.state.lock().told.len() > 15 {
-                std::thread::yield_now();
-            }
+        // One name more than there is room for; waits until it was trimmed for that. What is told
+        // while it is being trimmed would be dropped at the same time.
+        let overfill = |number| {
+            let mut state = known.state.lock();
+            known.note_name(&mut state, INodeNo(number), (INodeNo::ROOT, OsStr::new("last")));
+            known.trimmed.wait(&mut state);
         };
+        (2..18).for_each(|number| tell(&known, number, &format!("{number}")));
         std::thread::scope(|scope| {
             scope.spawn(|| known.trim(&mut kernel));
-            (2..19).for_each(|number| tell(&known, number, &format!("{number}")));
-            trimmed();
+            overfill(18);
             known.forget(INodeNo(2), 1);
-            (19..21).for_each(|number| tell(&known, number, &format!("{number}")));
-            trimmed();
+            tell(&known, 19, "19");
+            overfill(20);
             known.end();
         });
         assert_eq!((kernel.files, kernel.names), (vec![2, 3, 4, 5], vec![OsString::from("3")]));
